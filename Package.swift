@@ -1,0 +1,93 @@
+// swift-tools-version: 6.2
+import PackageDescription
+
+/// One library target of ours. Imports between them are held by SoundnessTests/ImportTests.swift.
+func module(_ name: String, _ dependencies: [Target.Dependency], path: String? = nil) -> Target {
+  .target(name: name, dependencies: dependencies, path: path, exclude: path == nil ? [] : ["README.md"])
+}
+
+let package = Package(
+  name: "ferry",
+  products: [
+    .executable(name: "ferry", targets: ["ferry"]),
+    .executable(name: "ferry-bench", targets: ["ferry-bench"]),
+  ],
+  targets: [
+    .systemLibrary(name: "CLinux"),
+    .systemLibrary(name: "CCurl"),
+    .systemLibrary(name: "CMicroHTTPD"),
+    .systemLibrary(name: "CWslay"),
+    .systemLibrary(name: "CSQLite"),
+    .systemLibrary(name: "CYAML"),
+    .systemLibrary(name: "CCrypto"),
+
+    module("FerryCore", []),
+    module("FerryRuntime", ["FerryCore", "CLinux", "CCrypto"]),
+    module("FerryTransport", ["FerryCore", "FerryRuntime", "CCurl", "CMicroHTTPD", "CWslay"]),
+    module("FerryConfig", ["FerryCore", "CYAML"]),
+    module("FerryStorage", ["FerryCore", "FerryRuntime", "CSQLite"]),
+    module("FerryChat", ["FerryCore", "FerryRuntime", "FerryStorage"]),
+    module("FerryRelay", ["FerryCore", "FerryRuntime", "FerryTransport", "FerryStorage"]),
+    module(
+      "LocalProvider",
+      ["FerryCore", "FerryRuntime", "FerryTransport", "FerryConfig", "FerryChat"],
+      path: "providers/local"),
+    module(
+      "PusherProvider",
+      ["FerryCore", "FerryRuntime", "FerryTransport", "FerryConfig", "FerryChat"],
+      path: "providers/pusher"),
+    module("FerryTestKit", ["FerryCore", "FerryRuntime"]),
+
+    .executableTarget(
+      name: "ferry",
+      dependencies: [
+        "FerryCore", "FerryRuntime", "FerryTransport", "FerryConfig", "FerryStorage", "FerryChat", "FerryRelay",
+        "LocalProvider", "PusherProvider",
+      ]),
+    .executableTarget(
+      name: "ferry-bench",
+      dependencies: ["FerryCore", "FerryRuntime", "FerryTransport"]),
+
+    .testTarget(name: "FerryCoreTests", dependencies: ["FerryCore"]),
+    .testTarget(name: "FerryRuntimeTests", dependencies: ["FerryCore", "FerryRuntime"]),
+    .testTarget(name: "FerryTransportTests", dependencies: ["FerryCore", "FerryRuntime", "FerryTransport"]),
+    .testTarget(name: "FerryConfigTests", dependencies: ["FerryCore", "FerryConfig"]),
+    .testTarget(name: "FerryStorageTests", dependencies: ["FerryCore", "FerryRuntime", "FerryStorage"]),
+    .testTarget(name: "FerryChatTests", dependencies: ["FerryCore", "FerryRuntime", "FerryStorage", "FerryChat"]),
+    .testTarget(
+      name: "FerryRelayTests",
+      dependencies: ["FerryCore", "FerryRuntime", "FerryTransport", "FerryStorage", "FerryRelay", "FerryTestKit"]),
+    .testTarget(
+      name: "LocalTests",
+      dependencies: ["FerryCore", "FerryRuntime", "FerryTransport", "FerryConfig", "FerryChat", "LocalProvider"]),
+    .testTarget(
+      name: "PusherTests",
+      dependencies: ["FerryCore", "FerryRuntime", "FerryTransport", "FerryConfig", "FerryChat", "PusherProvider"]),
+    .testTarget(
+      name: "ContractTests",
+      dependencies: [
+        "FerryCore", "FerryRuntime", "FerryTransport", "FerryConfig", "FerryChat", "FerryTestKit",
+        "LocalProvider", "PusherProvider",
+      ]),
+    .testTarget(name: "FaultTests", dependencies: ["FerryCore", "FerryRuntime", "FerryTestKit", "ferry"]),
+    .testTarget(name: "CommandTests", dependencies: ["FerryCore", "FerryRuntime", "FerryTestKit", "ferry"]),
+    .testTarget(name: "SoundnessTests", dependencies: ["ferry"]),
+  ]
+)
+
+for target in package.targets where target.type != .system {
+  target.swiftSettings = [
+    // https://github.com/swiftlang/swift-evolution/blob/main/proposals/0335-existential-any.md
+    .enableUpcomingFeature("ExistentialAny"),
+    // https://github.com/swiftlang/swift-evolution/blob/main/proposals/0444-member-import-visibility.md
+    .enableUpcomingFeature("MemberImportVisibility"),
+    // https://github.com/swiftlang/swift-evolution/blob/main/proposals/0409-access-level-on-imports.md
+    .enableUpcomingFeature("InternalImportsByDefault"),
+    // https://github.com/swiftlang/swift-evolution/blob/main/proposals/0470-isolated-conformances.md
+    .enableUpcomingFeature("InferIsolatedConformances"),
+    // https://github.com/swiftlang/swift-evolution/blob/main/proposals/0461-async-function-isolation.md
+    .enableUpcomingFeature("NonisolatedNonsendingByDefault"),
+    // https://github.com/swiftlang/swift-evolution/blob/main/proposals/0480-swiftpm-warning-control.md
+    .treatAllWarnings(as: .error),
+  ]
+}
