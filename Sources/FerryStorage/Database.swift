@@ -11,7 +11,8 @@ package final class Database: Sendable {
   private let path: String
   private let writer: WorkerThread
   private let reader: WorkerThread
-  private let lock: Int32
+  /// Nil once closed.
+  private let lock: Locked<Int32?>
 
   /// One write or read on its way to a thread.
   struct Job: Sendable {
@@ -26,7 +27,8 @@ package final class Database: Sendable {
   /// another process.
   package init(path: String, migrations: [String]) throws(FerryError) {
     self.path = path
-    lock = try Self.lockFile(at: path + "-lock", for: path)
+    let descriptor = try Self.lockFile(at: path + "-lock", for: path)
+    lock = Locked(descriptor)
     do throws(FerryError) {
       let writing = try Connection(path: path, readOnly: false)
       try writing.script(
@@ -41,15 +43,12 @@ package final class Database: Sendable {
         }
       }
     } catch {
-      Glibc.close(lock)
+      Glibc.close(descriptor)
       throw error
     }
   }
 
-  deinit {
-    close()
-    Glibc.close(lock)
-  }
+  deinit { close() }
 
   /// Runs `body` in the next group's transaction and returns once that is on disk.
   ///
@@ -68,10 +67,15 @@ package final class Database: Sendable {
     try await submit(body, to: reader)
   }
 
-  /// Ends both threads once they have done what was asked before. Later calls throw.
+  /// Ends both threads once they have done what was asked before, and lets go of the file. Later calls throw.
   package func close() {
     writer.stop()
     reader.stop()
+    let descriptor = lock.withLock { lock in
+      defer { lock = nil }
+      return lock
+    }
+    if let descriptor { Glibc.close(descriptor) }
   }
 
   private func submit<T: Sendable>(

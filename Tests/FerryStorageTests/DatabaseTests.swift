@@ -12,7 +12,7 @@ import Testing
       let database = try Database(path: folder + "/a.db", migrations: Self.schema)
       try await database.write { try $0.execute("INSERT INTO numbers(value) VALUES (?)", 7) }
       database.close()
-      let found = try await retryingOpen(folder + "/a.db", Self.schema).read { connection in
+      let found = try await Database(path: folder + "/a.db", migrations: Self.schema).read { connection in
         try connection.rows("SELECT value FROM numbers") { $0.integer(0) }
       }
       #expect(found == [7])
@@ -79,7 +79,7 @@ import Testing
     try await withFolder { folder in
       let newer = Self.schema + ["CREATE TABLE more(id INTEGER PRIMARY KEY)"]
       do { try Database(path: folder + "/a.db", migrations: newer).close() }
-      let error = await #expect(throws: FerryError.self) { _ = try await retryingOpen(folder + "/a.db", Self.schema) }
+      let error = #expect(throws: FerryError.self) { _ = try Database(path: folder + "/a.db", migrations: Self.schema) }
       #expect(error?.message.contains("written by a newer version of Ferry") == true)
     }
   }
@@ -101,17 +101,6 @@ import Testing
       await #expect(throws: FerryError.self) { try await database.write { try $0.execute("DELETE FROM numbers") } }
     }
   }
-}
-
-/// The old threads let go of the file a moment after `close`.
-func retryingOpen(_ path: String, _ schema: [String]) async throws -> Database {
-  for _ in 0..<10_000 {
-    do { return try Database(path: path, migrations: schema) } catch let error {
-      guard error.message.contains("in use") else { throw error }
-      await Task.yield()
-    }
-  }
-  return try Database(path: path, migrations: schema)
 }
 
 func withFolder(_ body: (String) async throws -> Void) async throws {
