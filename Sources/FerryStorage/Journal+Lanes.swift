@@ -173,3 +173,14 @@ extension Journal {
       .text(link.source.channel.rawValue), .text(link.origin.rawValue))
   }
 }
+
+extension Journal {
+  /// Back to pending: a send that was found not to have been carried out.
+  package func reopen(_ delivery: Int64) async throws(FerryError) {
+    let now = clock.now().milliseconds
+    try await database.write { connection in
+      try connection.execute(
+        "UPDATE deliveries SET state = 0, updated = ? WHERE id = ?", .integer(now), .integer(delivery))
+    }
+  }
+}
