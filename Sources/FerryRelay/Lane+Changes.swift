@@ -1,4 +1,5 @@
 import FerryCore
+import FerryRuntime
 import FerryStorage
 
 /// Edits, deletes, members, reads and reactions: what changes something that is already there.

@@ -20,6 +20,8 @@ struct Lane: Sendable {
 
   /// Deliveries read from the journal at a time.
   private static let window = 512
+  /// After so many attempts a message goes without an attachment that cannot be had.
+  private static let attachmentAttempts = 4
 
   /// The lane cannot go on now; it tries again after `delay`.
   struct Pause: Error {
@@ -173,7 +175,8 @@ struct Lane: Sendable {
   /// A message in one or more parts. A part is stored as soon as it is sent, so that after a restart only the first
   /// that has no link is in doubt.
   private func post(_ message: Message, _ delivery: Delivery) async throws(FerryError) {
-    let parts = try await renderer.parts(of: message, from: delivery.source)
+    let patient = delivery.attempts < Self.attachmentAttempts
+    let parts = try await renderer.parts(of: message, from: delivery.source, patient: patient)
     let done = try await journal.links(id.bridge, delivery.source, message.id, to: id.destination)
     try await journal.advance(settled: [], sending: [delivery.id])
     var links = done

@@ -17,8 +17,12 @@ struct Renderer: Sendable {
   private var limits: Capabilities { destination.capabilities }
 
   /// The parts of a message, each ready to send. Their keys are the same whenever this is called.
-  func parts(of message: Message, from source: Address) async throws(FerryError) -> [OutgoingMessage] {
-    let (attachments, notes) = try await attachments(of: message, from: source)
+  ///
+  /// `patient` lets a failed attachment throw while a retry may mend it; otherwise the text goes without it (G7).
+  func parts(
+    of message: Message, from source: Address, patient: Bool = false
+  ) async throws(FerryError) -> [OutgoingMessage] {
+    let (attachments, notes) = try await attachments(of: message, from: source, patient: patient)
     let text = ([message.text] + notes).filter { !$0.isEmpty }.joined(separator: "\n")
     var replyTo: MessageID?
     if let original = message.replyTo {
@@ -66,7 +70,7 @@ struct Renderer: Sendable {
 
   /// The attachments as the destination names them, and a line of text for each that could not be carried.
   private func attachments(
-    of message: Message, from source: Address
+    of message: Message, from source: Address, patient: Bool
   ) async throws(FerryError) -> ([OutgoingAttachment], [String]) {
     guard bridge.mirror.contains(.images) else {
       return ([], message.attachments.map { "[\($0.name)]" })
@@ -79,9 +83,8 @@ struct Renderer: Sendable {
         if let outgoing { carried.append(outgoing) }
         if let note { notes.append(note) }
       } catch {
-        // The text must not wait for ever for a picture (G7); what a retry may mend is retried by the lane.
-        if error.retry != .never, error.code != .storage { throw error }
-        if error.code == .storage { throw error }
+        if error.code == .storage || error.code == .cancelled { throw error }
+        if patient, error.retry != .never { throw error }
         logger.warning("\(lane): attachment of \(message.id) not carried: \(error)")
         notes.append("[\(attachment.name) could not be copied: \(error.message)]")
       }
