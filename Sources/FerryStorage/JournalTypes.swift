@@ -104,6 +104,8 @@ package struct LaneCounts: Hashable, Sendable, Codable {
   package var pending = 0
   package var waiting = 0
   package var dead = 0
+
+  package init() {}
 }
 
 /// A delivery that cannot succeed by itself.
