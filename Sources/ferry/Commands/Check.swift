@@ -27,7 +27,8 @@ enum Check {
       accounts.append((section, try session.account(section.name, in: configuration)))
     }
     if !arguments.has("json") {
-      Terminal.output("\(configuration.path): \(accounts.count) accounts, \(configuration.bridges.count) bridges: valid")
+      Terminal.output(
+        "\(configuration.path): \(accounts.count) accounts, \(configuration.bridges.count) bridges: valid")
     }
     var code: Int32 = 0
     for (section, provider) in accounts {

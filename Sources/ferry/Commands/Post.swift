@@ -101,7 +101,8 @@ enum Post {
   ) throws(FerryError) {
     if let limit = capabilities.bodyBytes, message.text.utf8.count > limit {
       throw FerryError(
-        .tooLarge, "The text has \(message.text.utf8.count) bytes; \(address) takes at most \(limit). Shorten or split it.")
+        .tooLarge,
+        "The text has \(message.text.utf8.count) bytes; \(address) takes at most \(limit). Shorten or split it.")
     }
   }
 
