@@ -27,17 +27,21 @@ struct Main {
   static func run(_ names: [String]) async -> Int32 {
     let known = benchmarks.map(\.name)
     if let unknown = names.first(where: { !known.contains($0) }) {
-      fputs("ferry-bench: there is no \"\(unknown)\"; choose from \(known.joined(separator: ", "))\n", stderr)
+      complain("there is no \"\(unknown)\"; choose from \(known.joined(separator: ", "))")
       return 64
     }
     raiseFileLimit()
     for (name, run) in benchmarks where names.isEmpty || names.contains(name) {
       do { try await run() } catch {
-        fputs("ferry-bench: \(name): \(error)\n", stderr)
+        complain("\(name): \(error)")
         return 70
       }
     }
     return 0
+  }
+
+  private static func complain(_ text: String) {
+    Logger.standardError("ferry-bench: \(text)\n")
   }
 
   private static func raiseFileLimit() {
