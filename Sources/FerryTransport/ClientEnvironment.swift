@@ -8,7 +8,7 @@ struct ClientEnvironment: Sendable {
   private let httpProxy: String?
   private let httpsProxy: String?
 
-  init(_ value: (String) -> String? = { name in getenv(name).map { String(cString: $0) } }) {
+  init(_ value: @escaping (String) -> String? = { name in getenv(name).map { String(cString: $0) } }) {
     let first = { (names: [String]) in names.lazy.compactMap(value).first { !$0.isEmpty } }
     let listed = first(["no_proxy", "NO_PROXY"])
     noProxy = listed == "*" ? "*" : ([listed, "localhost,127.0.0.0/8,::1"].compactMap { $0 }).joined(separator: ",")

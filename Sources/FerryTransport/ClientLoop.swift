@@ -36,17 +36,10 @@ actor ClientLoop {
     configure(transfer)
     let id = transfer.id
     let head = try await perform(id).get()
-    let body = transfer.body
-    let owner = BodyOwner { [weak self, loop] in
-      loop.submit { [weak self] in self?.assumeIsolated { $0.cancel(id) } }
-    }
+    let body = ResponseBody(client: self, id: id, pipe: transfer.body)
     let size = request.method == "HEAD" ? 0 : head.headers["Content-Length"].flatMap { Int64($0) }
     return ClientResponse(
-      status: head.status, headers: head.headers,
-      body: ByteStream(size: size, mediaType: head.headers["Content-Type"]) { [self] () async throws(FerryError) in
-        // The client must live as long as somebody reads, and so must the owner.
-        try await withExtendedLifetime((self, owner)) { body }.next()
-      })
+      status: head.status, headers: head.headers, body: body.stream(size, head.headers["Content-Type"]))
   }
 
   /// Registers a transfer, not yet started.
@@ -82,7 +75,7 @@ actor ClientLoop {
         }
       }
     } onCancel: {
-      loop.submit { [self] in assumeIsolated { $0.cancel(id) } }
+      abandon(id)
     }
   }
 
@@ -90,6 +83,11 @@ actor ClientLoop {
     handshakes[id]?.fail(.cancelled())
     guard let transfer = transfers[id], transfer.waiter != nil || transfer.head != nil else { return }
     finish(transfer, .cancelled(didNotAct: transfer.isUnsent))
+  }
+
+  /// From anywhere.
+  nonisolated func abandon(_ id: UInt64) {
+    loop.submit { [self] in assumeIsolated { $0.cancel(id) } }
   }
 
   private func goOn(_ id: UInt64) {
@@ -218,9 +216,21 @@ actor ClientLoop {
   }
 }
 
-/// Ends a request when nobody can read its response any more.
-private final class BodyOwner: Sendable {
-  private let onEnd: @Sendable () -> Void
-  init(onEnd: @escaping @Sendable () -> Void) { self.onEnd = onEnd }
-  deinit { onEnd() }
+/// A response's body. Keeps the client alive while somebody may read, and ends the request when nobody can any more.
+private final class ResponseBody: Sendable {
+  let pipe: BytePipe
+  private let client: ClientLoop
+  private let id: UInt64
+
+  init(client: ClientLoop, id: UInt64, pipe: BytePipe) {
+    self.client = client
+    self.id = id
+    self.pipe = pipe
+  }
+
+  deinit { client.abandon(id) }
+
+  func stream(_ size: Int64?, _ mediaType: String?) -> ByteStream {
+    ByteStream(size: size, mediaType: mediaType) { () async throws(FerryError) in try await self.pipe.next() }
+  }
 }
