@@ -44,7 +44,10 @@ actor ClientLoop {
 
   /// Registers a transfer, not yet started.
   func makeTransfer(_ request: ClientRequest) throws(FerryError) -> Transfer {
-    multi.onFinished = { [unowned self] easy, code in ended(easy, code) }
+    multi.onFinished = { [weak self] easy, code in
+      let easy = OnLoop(easy)
+      self?.assumeIsolated { $0.ended(easy.value, code) }
+    }
     let url = try RequestURL(request.url)
     guard let easy = multi.takeHandle() else {
       throw FerryError(.internal, "There is no memory for a request.", retry: .now)

@@ -8,7 +8,7 @@ final class CurlMulti: @unchecked Sendable {
 
   let loop: LoopExecutor
   /// Called on the loop thread for each transfer that has ended, outside of libcurl.
-  var onFinished: ((UnsafeMutableRawPointer, CURLcode) -> Void)?
+  var onFinished: (@Sendable (UnsafeMutableRawPointer, CURLcode) -> Void)?
   private let handle: UnsafeMutableRawPointer
   private var watches: [curl_socket_t: (id: LoopExecutor.WatchID, events: LoopExecutor.Events)] = [:]
   private var timer: LoopExecutor.TimerID?
