@@ -1,0 +1,45 @@
+import FerryCore
+
+/// How the relay runs. Every key has a default, and so has the section.
+package struct RelaySection: Sendable {
+  package let listen: ListenAddress
+  /// What the outside world calls `listen`; nil where it is what was bound.
+  package let publicURL: String?
+  /// The journal's file.
+  package let journal: String
+  /// For the console; without one there is no console.
+  package let token: Secret?
+  /// Hosts that attachments named in messages may be fetched from although their addresses are private.
+  package let allowHosts: [String]
+  /// The largest image that is carried, in bytes.
+  package let imageBytes: Int64
+  /// How long the journal keeps what is settled; nil for ever.
+  package let retention: Duration?
+  let listenNode: ConfigNode
+
+  init(_ node: ConfigNode?, in top: ConfigNode) throws(FerryError) {
+    let mapping = try node?.mapping()
+    let listenNode = mapping?.optional("listen")
+    listen = try listenNode?.listenAddress() ?? ListenAddress(host: "127.0.0.1", port: 8090)
+    self.listenNode = listenNode ?? node ?? top
+    publicURL = try mapping?.optional("public_url")?.webAddress()
+    journal = try mapping?.optional("journal")?.path() ?? top.source.resolve("ferry.db")
+    token = try mapping?.optionalSecret("token")
+    allowHosts = try Self.hosts(mapping?.optional("allow_hosts"))
+    imageBytes = try mapping?.optional("image_bytes")?.byteCount() ?? 100 << 20
+    retention = try mapping?.optional("retention")?.duration()
+    try mapping?.finish()
+  }
+
+  private static func hosts(_ node: ConfigNode?) throws(FerryError) -> [String] {
+    var hosts: [String] = []
+    for item in try node?.list() ?? [] {
+      let host = try item.nonEmptyString()
+      guard !host.contains(where: { $0 == "/" || $0.isWhitespace }) else {
+        throw item.error("a host is written without scheme and path, such as files.example.org")
+      }
+      hosts.append(host)
+    }
+    return hosts
+  }
+}
