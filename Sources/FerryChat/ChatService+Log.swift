@@ -1,6 +1,15 @@
 import FerryCore
 import FerryStorage
 
+extension ChatService {
+  /// Refuses a stamp from a caller who speaks for one user only: what bears one is not mirrored.
+  func check(_ stamp: Stamp?, _ caller: Caller) throws(FerryError) {
+    guard let stamp else { return }
+    try caller.checkMayActAsAnybody("stamp")
+    try limits.check(stamp)
+  }
+}
+
 /// What happens inside write transactions. Writer thread.
 extension ChatService {
   /// The row of a room; nil when it does not exist.

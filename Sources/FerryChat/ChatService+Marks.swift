@@ -10,10 +10,7 @@ extension ChatService {
     var reaction = reaction
     reaction.by = try caller.author(reaction.by)
     try limits.check(reaction.by)
-    if let stamp = reaction.stamp {
-      try caller.checkMayActAsAnybody("stamp")
-      try limits.check(stamp)
-    }
+    try check(reaction.stamp, caller)
     let told = reaction
     let now = clock.now()
     try await database.write { [self] connection in
@@ -40,10 +37,7 @@ extension ChatService {
   package func mark(_ mark: ReadMark, in room: ChannelID, by caller: Caller) async throws(FerryError) {
     let reader = try caller.author(mark.by)
     try limits.check(reader)
-    if let stamp = mark.stamp {
-      try caller.checkMayActAsAnybody("stamp")
-      try limits.check(stamp)
-    }
+    try check(mark.stamp, caller)
     var told = mark
     told.by = reader
     let event = told

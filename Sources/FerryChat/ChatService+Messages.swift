@@ -41,10 +41,7 @@ extension ChatService {
   ) async throws(FerryError) -> ChatMessage {
     if let text = change.text { try limits.checkText(text) }
     if let attachments = change.attachments { try limits.check(attachments) }
-    if let stamp = change.stamp {
-      try caller.checkMayActAsAnybody("stamp")
-      try limits.check(stamp)
-    }
+    try check(change.stamp, caller)
     let now = clock.now()
     return try await database.write { [self] connection in
       let row = try Self.existingRow(of: room, connection)
@@ -81,10 +78,7 @@ extension ChatService {
   package func delete(
     _ id: MessageID, in room: ChannelID, by caller: Caller, as author: Author? = nil, stamp: Stamp? = nil
   ) async throws(FerryError) {
-    if let stamp {
-      try caller.checkMayActAsAnybody("stamp")
-      try limits.check(stamp)
-    }
+    try check(stamp, caller)
     if let author { try limits.check(author) }
     let named = author == nil && caller.user == nil ? nil : try caller.author(author)
     let now = clock.now()

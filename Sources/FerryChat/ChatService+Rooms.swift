@@ -48,9 +48,12 @@ extension ChatService {
 
   /// Joining again changes name and avatar and tells nobody. Makes the room on first use. True when new.
   @discardableResult
-  package func join(_ member: Author?, _ room: ChannelID, by caller: Caller) async throws(FerryError) -> Bool {
+  package func join(
+    _ member: Author?, _ room: ChannelID, by caller: Caller, stamp: Stamp? = nil
+  ) async throws(FerryError) -> Bool {
     try limits.checkID(room.rawValue, "room")
     let member = try self.member(member, caller)
+    try check(stamp, caller)
     let now = clock.now()
     return try await database.write { [self] connection in
       let row = try Self.rowMakingRoom(room, at: now, connection)
@@ -64,15 +67,18 @@ extension ChatService {
         ON CONFLICT(room, user) DO UPDATE SET name = excluded.name, avatar = excluded.avatar
         """, .integer(row), .text(member.id.rawValue), .text(member.name), SQLValue(member.avatar),
         .integer(now.milliseconds))
-      if isNew { try log(.joined(member), of: room, row: row, at: now, connection) }
+      if isNew { try log(.joined(Membership(member: member, stamp: stamp)), of: room, row: row, at: now, connection) }
       return isNew
     }
   }
 
   /// Leaving where one is not succeeds and tells nobody. True when somebody left.
   @discardableResult
-  package func leave(_ user: UserID, _ room: ChannelID, by caller: Caller) async throws(FerryError) -> Bool {
+  package func leave(
+    _ user: UserID, _ room: ChannelID, by caller: Caller, stamp: Stamp? = nil
+  ) async throws(FerryError) -> Bool {
     try limits.checkID(user.rawValue, "user id")
+    try check(stamp, caller)
     guard caller.mayChange(messageOf: user) else {
       throw FerryError(.forbidden, "Only a moderator may remove another member.")
     }
@@ -85,7 +91,7 @@ extension ChatService {
       guard let member else { return false }
       try connection.execute(
         "DELETE FROM members WHERE room = ? AND user = ?", .integer(row), .text(user.rawValue))
-      try log(.left(member), of: room, row: row, at: now, connection)
+      try log(.left(Membership(member: member, stamp: stamp)), of: room, row: row, at: now, connection)
       return true
     }
   }

@@ -126,10 +126,7 @@ package final class ChatService: Sendable {
     var typing = typing
     typing.by = try caller.author(typing.by)
     try limits.check(typing.by)
-    if let stamp = typing.stamp {
-      try caller.checkMayActAsAnybody("stamp")
-      try limits.check(stamp)
-    }
+    try check(typing.stamp, caller)
     feed.publish(typing, at: clock.now(), lasting: limits.typingLasts)
   }
 }

@@ -15,12 +15,14 @@ extension Wire.Event {
       id = deletion.id.rawValue
       by = deletion.by.map(Wire.Author.init)
       stamp = deletion.stamp
-    case .joined(let member):
+    case .joined(let membership):
       kind = .join
-      by = Wire.Author(member)
-    case .left(let member):
+      by = Wire.Author(membership.member)
+      stamp = membership.stamp
+    case .left(let membership):
       kind = .leave
-      by = Wire.Author(member)
+      by = Wire.Author(membership.member)
+      stamp = membership.stamp
     case .read(let mark):
       kind = .read
       id = mark.upTo.rawValue
@@ -50,8 +52,8 @@ extension Wire.Event {
     case .edit: return .edited(try need(message, "message").message())
     case .delete:
       return .deleted(Deletion(id: MessageID(try need(id, "id")), by: by?.author, stamp: stamp))
-    case .join: return .joined(try need(by, "by").author)
-    case .leave: return .left(try need(by, "by").author)
+    case .join: return .joined(Membership(member: try need(by, "by").author, stamp: stamp))
+    case .leave: return .left(Membership(member: try need(by, "by").author, stamp: stamp))
     case .read:
       let state = try need(state, "state")
       return .read(ReadMark(upTo: MessageID(try need(id, "id")), by: by?.author, state: state, stamp: stamp))
