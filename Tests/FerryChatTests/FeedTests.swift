@@ -77,7 +77,9 @@ import Testing
     try await withChat { chat, _ async throws in
       let all = try await chat.reader(of: nil, after: 0)
       defer { all.close() }
-      for number in 0..<20 { _ = try await chat.post(draft("\(number)"), to: ChannelID("room\(number % 3)"), by: .owner) }
+      for number in 0..<20 {
+        _ = try await chat.post(draft("\(number)"), to: ChannelID("room\(number % 3)"), by: .owner)
+      }
       let events = try await take(20, from: all)
       #expect(events.map(\.room) == (0..<20).map { ChannelID("room\($0 % 3)") })
       #expect(events.map(\.sequence) == events.map(\.sequence).sorted())
