@@ -12,11 +12,20 @@ extension ChatService {
 
   /// The message posted under a client id; nil when there was none, or the room does not exist.
   package func message(byClientID clientID: SendKey, in room: ChannelID) async throws(FerryError) -> ChatMessage? {
-    try await database.read { connection in
-      guard let row = try Self.row(of: room, connection),
-        let found = try Self.message(clientID: clientID, in: room, row: row, connection)
-      else { return nil }
-      return try Self.withReactions([found], connection)[0]
+    try await messages(byClientIDs: [clientID], in: room).first
+  }
+
+  /// Those of the messages that were posted, in the order of the client ids; at most as many as a batch has.
+  package func messages(
+    byClientIDs clientIDs: [SendKey], in room: ChannelID
+  ) async throws(FerryError) -> [ChatMessage] {
+    guard clientIDs.count <= limits.batch else {
+      throw FerryError(.badRequest, "Ask for at most \(limits.batch) client ids at once.")
+    }
+    return try await database.read { connection in
+      guard let row = try Self.row(of: room, connection) else { return [] }
+      let found = try clientIDs.compactMap { try Self.message(clientID: $0, in: room, row: row, connection) }
+      return try Self.withReactions(found, connection)
     }
   }
 

@@ -91,7 +91,7 @@ extension ChatLimits {
 
 extension Caller {
   /// The author as whom the caller acts: the one named, or the one the caller is bound to.
-  func author(_ named: Author?) throws(FerryError) -> Author {
+  package func author(_ named: Author?) throws(FerryError) -> Author {
     guard let user else {
       guard let named else {
         throw FerryError(.badRequest, "Name the user who does this: the token is not bound to one.")

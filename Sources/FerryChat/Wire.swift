@@ -180,9 +180,41 @@ package enum Wire {
     }
   }
 
+  /// Throws `badData` that names the place in the JSON.
   package static func value<T: Decodable>(_ type: T.Type, from json: some Sequence<UInt8>) throws(FerryError) -> T {
-    do { return try JSONDecoder().decode(type, from: Data(json)) } catch {
-      throw FerryError(.badData, "The JSON is not what was expected.", cause: "\(error)")
+    do { return try JSONDecoder().decode(type, from: Data(json)) } catch let error as DecodingError {
+      throw FerryError(.badData, error.inWords)
+    } catch {
+      throw FerryError(.badData, "This is not JSON.")
     }
+  }
+}
+
+extension DecodingError {
+  fileprivate var inWords: String {
+    switch self {
+    case .keyNotFound(let key, let context): "\(context.place) lacks \"\(key.stringValue)\"."
+    case .valueNotFound(_, let context): "\(context.place) must not be null."
+    case .typeMismatch(let type, let context): "\(context.place) must be \(Self.name(type))."
+    case .dataCorrupted(let context) where context.codingPath.isEmpty: "This is not JSON."
+    case .dataCorrupted(let context): "\(context.place) is not valid: \(context.debugDescription)"
+    @unknown default: "The JSON is not what was expected."
+    }
+  }
+
+  private static func name(_ type: any Any.Type) -> String {
+    switch type {
+    case is String.Type: "text"
+    case is Bool.Type: "true or false"
+    case is any BinaryInteger.Type: "a whole number"
+    default: "\(type)".hasPrefix("Array") ? "a list" : "an object"
+    }
+  }
+}
+
+extension DecodingError.Context {
+  fileprivate var place: String {
+    let path = codingPath.map { $0.intValue.map { "[\($0)]" } ?? ".\($0.stringValue)" }.joined()
+    return path.isEmpty ? "The JSON" : "\"\(path.drop { $0 == "." })\""
   }
 }
