@@ -1,4 +1,4 @@
-import FerryCore
+package import FerryCore
 
 /// Checks of what callers hand in. Every refusal is a `badRequest` that names the field.
 extension ChatLimits {

@@ -75,9 +75,7 @@ enum ContentDisposition {
       switch pair[0].lowercased() {
       case "filename*":
         let value = pair[1].split(separator: "'", omittingEmptySubsequences: false)
-        if value.count == 3, value[0].lowercased() == "utf-8", let name = PercentEncoding.decode(String(value[2])) {
-          return name
-        }
+        if value.count == 3, value[0].lowercased() == "utf-8" { return PercentEncoding.decode(value[2]) }
       case "filename": plain = pair[1].filter { $0 != "\"" }
       default: continue
       }

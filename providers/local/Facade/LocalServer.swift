@@ -108,7 +108,7 @@ package final class LocalServer: Sendable {
     status: Int, code: String, _ message: String, headers: HTTPHeaders
   ) -> HTTPResponse {
     var response = HTTPResponse.json(["error": ["code": code, "message": message]], status: status)
-    for (name, value) in headers { response.headers.set(name, value) }
+    for (name, value) in headers.fields { response.headers.set(name, value) }
     return response
   }
 
