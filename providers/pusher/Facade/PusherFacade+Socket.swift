@@ -10,9 +10,6 @@ extension PusherFacade {
   private static let messageBytes = 100_000
 
   func openSocket(_ request: HTTPRequest, key: String) -> HTTPResponse {
-    guard request.headers["Upgrade"]?.lowercased() == "websocket" else {
-      return .text("This address is for WebSockets; the API is under /apps/ID", status: 426)
-    }
     let version = request.query("protocol")
     var webSocket = WebSocketSettings()
     webSocket.messageBytes = Self.messageBytes
@@ -22,6 +19,8 @@ extension PusherFacade {
     webSocket.pongTimeout = .seconds(settings.pongTimeout)
     webSocket.deadCode = ErrorCode.noPong.rawValue
     webSocket.deadReason = "Pong reply not received in time"
+    webSocket.stopCode = ErrorCode.reconnect.rawValue
+    webSocket.stopReason = "The server is shutting down; please reconnect"
     return HTTPResponse(
       status: 101,
       body: .webSocket(subprotocol: Self.subprotocol(offered: request.headers), settings: webSocket) { socket in
@@ -54,7 +53,6 @@ extension PusherFacade {
       }
     }
     hub.withLock { $0.close(socket.id) }
-    if Task.isCancelled { Self.end(socket, .reconnect, "The server is shutting down; please reconnect") }
   }
 
   private func refusal(key: String, version: String?) -> (ErrorCode, String)? {
