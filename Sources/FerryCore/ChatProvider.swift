@@ -39,9 +39,11 @@ package protocol ChatProvider: Sendable {
 
 /// Can write several messages to one channel in one request, in order, all or none.
 package protocol BatchingProvider: ChatProvider {
-  /// At most `capabilities.batch` messages. Ids are in the order of `messages`. The whole batch is settled by
-  /// `find` with the key of its last message.
+  /// At most `capabilities.batch` messages. Ids are in the order of `messages`.
   func post(_ messages: [OutgoingMessage], to channel: ChannelID) async throws(FerryError) -> [MessageID]
+
+  /// `find` for the keys of one whole batch, in its order. All or none of the batch was carried out.
+  func find(_ keys: [SendKey], in channel: ChannelID) async throws(FerryError) -> [Finding]
 }
 
 /// Can change a message that it wrote.
@@ -79,7 +81,8 @@ package protocol HistoryProvider: ChatProvider {
 /// Knows who is in a channel.
 package protocol MembershipProvider: ChatProvider {
   func members(of channel: ChannelID) async throws(FerryError) -> [Author]
-  func setMember(_ member: Author, of channel: ChannelID, present: Bool) async throws(FerryError)
+  /// Repeating it is harmless.
+  func setMember(_ membership: Membership, of channel: ChannelID, present: Bool) async throws(FerryError)
 }
 
 /// Can carry read and delivery marks.

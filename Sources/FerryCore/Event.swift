@@ -21,8 +21,8 @@ package struct Event: Hashable, Sendable, Codable {
     /// The whole message as it now reads; `revision` and `edited` say which edit.
     case edited(Message)
     case deleted(Deletion)
-    case joined(Author)
-    case left(Author)
+    case joined(Membership)
+    case left(Membership)
     case read(ReadMark)
     case reacted(Reaction)
   }
@@ -34,7 +34,7 @@ package struct Event: Hashable, Sendable, Codable {
     case .deleted(let deletion): deletion.stamp
     case .read(let mark): mark.stamp
     case .reacted(let reaction): reaction.stamp
-    case .joined, .left: nil
+    case .joined(let membership), .left(let membership): membership.stamp
     }
   }
 }
@@ -49,6 +49,17 @@ package struct Deletion: Hashable, Sendable, Codable {
   package init(id: MessageID, by: Author? = nil, stamp: Stamp? = nil) {
     self.id = id
     self.by = by
+    self.stamp = stamp
+  }
+}
+
+/// Somebody came into a channel or went out of it.
+package struct Membership: Hashable, Sendable, Codable {
+  package var member: Author
+  package var stamp: Stamp?
+
+  package init(member: Author, stamp: Stamp? = nil) {
+    self.member = member
     self.stamp = stamp
   }
 }

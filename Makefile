@@ -1,0 +1,56 @@
+# Every target installs what it needs and is missing, and may be run again at any time.
+.DEFAULT_GOAL := help
+.PHONY: help demo build install test test-quick lint sanitize bench setup setup-tests
+
+PREFIX ?= /usr/local
+DESTDIR ?=
+
+# One file that needs no Swift installation, and starts in half the time.
+RELEASE := -c release --static-swift-stdlib
+SWIFT_SOURCES := Sources providers Tests Package.swift
+# Fast tests: no killing, no built commands, no foreign clients.
+QUICK := --skip '^FaultTests\.' --skip '^CommandTests\.'
+
+help: ## Say what can be made
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+demo: setup ## Build Ferry and start everything on this machine
+	swift build $(RELEASE) --product ferry
+	.build/release/ferry demo --config config/demo.yaml
+
+build: setup ## Build ferry and ferry-bench into .build/release
+	swift build $(RELEASE) --product ferry
+	swift build $(RELEASE) --product ferry-bench
+
+install: build ## Install into PREFIX (default /usr/local), below DESTDIR
+	install -d '$(DESTDIR)$(PREFIX)/bin' '$(DESTDIR)$(PREFIX)/share/ferry'
+	install -m 755 .build/release/ferry '$(DESTDIR)$(PREFIX)/bin/ferry'
+	install -m 644 config/ferry.example.yaml config/demo.yaml config/ferry.schema.json LICENSE \
+	  '$(DESTDIR)$(PREFIX)/share/ferry/'
+
+test: setup-tests lint ## Check the style, build with warnings as errors, run all tests
+	swift build --build-tests
+	swift test --skip-build --parallel
+	.venv/bin/python -m pytest Tests/peers
+
+test-quick: setup ## Run the unit tests
+	swift build --build-tests
+	swift test --skip-build --parallel $(QUICK)
+
+lint: ## Check the style
+	swift format lint --strict --recursive $(SWIFT_SOURCES)
+
+sanitize: setup ## Run the unit and contract tests under the thread and address sanitizers
+	swift test --sanitize=thread -Xswiftc -DTSAN --scratch-path .build-tsan $(QUICK) --skip '^SoundnessTests\.'
+	swift test --sanitize=address --scratch-path .build-asan $(QUICK) --skip '^SoundnessTests\.'
+
+bench: setup ## Measure; prints JSON
+	swift build $(RELEASE) --product ferry
+	swift build $(RELEASE) --product ferry-bench
+	.build/release/ferry-bench
+
+setup:
+	@tools/setup packages
+
+setup-tests:
+	@tools/setup packages python

@@ -1,0 +1,126 @@
+import FerryCore
+import FerryRuntime
+import FerryStorage
+
+/// Edits, deletes, members, reads and reactions: what changes something that is already there.
+extension Lane {
+  func edit(_ message: Message, _ delivery: Delivery) async throws(FerryError) {
+    let links = try await journal.links(id.bridge, delivery.source, message.id, to: id.destination)
+    guard !links.isEmpty else { return try await journal.park(delivery.id) }
+    let isStale = links.contains { $0.isDeleted || (message.revision > 0 && $0.revision >= message.revision) }
+    guard !isStale else { return try await settle(delivery) }
+    guard provider.capabilities.edits, let editing = provider as? any EditingProvider else {
+      return try await note("(edited) \(message.text)", renderer.bridge.editFallback, message.author, delivery)
+    }
+    let parts = try await renderer.parts(of: message, from: delivery.source)
+    var edited: [Link] = []
+    for (link, part) in zip(links, parts) {
+      do throws(FerryError) {
+        try await editing.edit(link.copy, in: id.destination.channel, to: part)
+      } catch {
+        // Somebody at the destination deleted the copy: there is nothing left to edit.
+        guard error.code == .notFound else { throw error }
+      }
+      edited.append(revised(link, message.revision))
+    }
+    for part in parts.dropFirst(links.count) {
+      let copy = try await provider.post(part, to: id.destination.channel)
+      edited.append(link(delivery, copy: copy, part: edited.count))
+    }
+    for link in links.dropFirst(parts.count) {
+      try await delete(link, by: message.author, delivery)
+      edited.append(revised(link, message.revision, isDeleted: true))
+    }
+    count(1)
+    try await journal.advance(settled: [settlement(of: delivery, links: edited)])
+  }
+
+  func delete(_ deletion: Deletion, _ delivery: Delivery) async throws(FerryError) {
+    let links = try await journal.links(id.bridge, delivery.source, deletion.id, to: id.destination)
+    guard !links.isEmpty else { return try await journal.park(delivery.id) }
+    guard provider.capabilities.deletes, provider is any DeletingProvider else {
+      let by = deletion.by ?? Author(id: "ferry", name: "Ferry")
+      return try await note("(a message was deleted)", renderer.bridge.deleteFallback, by, delivery)
+    }
+    for link in links where !link.isDeleted { try await delete(link, by: deletion.by, delivery) }
+    count(1)
+    try await journal.advance(
+      settled: [settlement(of: delivery, links: links.map { revised($0, $0.revision, isDeleted: true) })])
+  }
+
+  private func delete(_ link: Link, by author: Author?, _ delivery: Delivery) async throws(FerryError) {
+    guard let deleting = provider as? any DeletingProvider else { return }
+    let author = author.map { renderer.author($0, at: delivery.source) }
+    let stamp = renderer.stamp(of: link.origin, from: delivery.source, revision: link.revision, part: link.part)
+    do throws(FerryError) {
+      try await deleting.delete(link.copy, in: id.destination.channel, as: author, stamp: stamp)
+    } catch {
+      guard error.code == .notFound else { throw error }
+    }
+  }
+
+  private func revised(_ link: Link, _ revision: Int, isDeleted: Bool = false) -> Link {
+    var link = link
+    link.revision = revision
+    link.isDeleted = isDeleted
+    return link
+  }
+
+  /// A correction in place of a change that the destination cannot make.
+  private func note(
+    _ text: String, _ fallback: Bridge.Fallback, _ author: Author, _ delivery: Delivery
+  ) async throws(FerryError) {
+    metrics.add(to: "ferry_fallbacks_total", ["lane": id.description, "kind": delivery.event.kindName])
+    if fallback == .note {
+      let message = renderer.note(text, by: author, about: delivery.event, from: delivery.source)
+      try await journal.advance(settled: [], sending: [delivery.id])
+      let mayHaveBeenSent = delivery.state == .sending
+      let isThere =
+        mayHaveBeenSent ? try await provider.find(message.key, in: id.destination.channel) : .absent
+      if case .absent = isThere { _ = try await provider.post(message, to: id.destination.channel) }
+      count(1)
+    }
+    try await settle(delivery)
+  }
+
+  func setMember(_ membership: Membership, _ present: Bool, _ delivery: Delivery) async throws(FerryError) {
+    if provider.capabilities.members, let keeping = provider as? any MembershipProvider {
+      let copy = Membership(
+        member: renderer.author(membership.member, at: delivery.source),
+        stamp: Stamp(bridge: id.bridge, origin: delivery.source, id: MessageID(delivery.event.key.rawValue)))
+      try await keeping.setMember(copy, of: id.destination.channel, present: present)
+      count(1)
+    }
+    try await settle(delivery)
+  }
+
+  func read(_ mark: ReadMark, _ delivery: Delivery) async throws(FerryError) {
+    if provider.capabilities.reads, let reading = provider as? any ReadingProvider,
+      let upTo = try await journal.translate(mark.upTo, at: delivery.source, to: id.destination)
+    {
+      let copy = ReadMark(
+        upTo: upTo, by: mark.by.map { renderer.author($0, at: delivery.source) }, state: mark.state,
+        stamp: renderer.stamp(of: mark.upTo, from: delivery.source))
+      try await reading.mark(copy, in: id.destination.channel)
+      count(1)
+    }
+    try await settle(delivery)
+  }
+
+  func react(_ reaction: Reaction, _ delivery: Delivery) async throws(FerryError) {
+    if provider.capabilities.reactions, let reacting = provider as? any ReactingProvider,
+      let message = try await journal.translate(reaction.message, at: delivery.source, to: id.destination)
+    {
+      let copy = Reaction(
+        message: message, by: renderer.author(reaction.by, at: delivery.source), emoji: reaction.emoji,
+        added: reaction.added, stamp: renderer.stamp(of: reaction.message, from: delivery.source))
+      try await reacting.react(copy, in: id.destination.channel)
+      count(1)
+    }
+    try await settle(delivery)
+  }
+
+  private func settle(_ delivery: Delivery) async throws(FerryError) {
+    try await journal.advance(settled: [settlement(of: delivery)])
+  }
+}

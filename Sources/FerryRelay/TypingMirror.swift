@@ -1,0 +1,132 @@
+package import FerryCore
+import FerryRuntime
+import FerryStorage
+
+/// Who is typing where, as far as it was passed on: a pure value that decides what to send (G6).
+package struct TypingThrottle: Sendable {
+  package struct Key: Hashable, Sendable {
+    let source: Address
+    let sender: UserID
+  }
+
+  private struct State {
+    var sent: Timestamp
+    var expires: Timestamp
+  }
+
+  package static let interval = Duration.seconds(1)
+  package static let lifetime = Duration.seconds(5)
+
+  private var typing: [Key: State] = [:]
+
+  package init() {}
+
+  /// True when this is to be passed on now.
+  package mutating func shouldSend(_ on: Bool, by key: Key, at now: Timestamp) -> Bool {
+    guard on else { return typing.removeValue(forKey: key) != nil }
+    if var state = typing[key] {
+      state.expires = now.advanced(by: Self.lifetime)
+      let due = state.sent.advanced(by: Self.interval) <= now
+      if due { state.sent = now }
+      typing[key] = state
+      return due
+    }
+    typing[key] = State(sent: now, expires: now.advanced(by: Self.lifetime))
+    return true
+  }
+
+  /// The sender's message ends the typing at the destinations too, so nothing is to be sent.
+  package mutating func ended(by key: Key) { typing[key] = nil }
+
+  /// Those whose time ran out without a word: their end is to be passed on.
+  package mutating func expired(at now: Timestamp) -> [Key] {
+    let over = typing.filter { $0.value.expires <= now }.map(\.key)
+    for key in over { typing[key] = nil }
+    return over
+  }
+}
+
+/// Passes typing on, past the journal: newest only, one at a time to a destination, never retried.
+final class TypingMirror: Sendable {
+  private struct Pending: Sendable {
+    var throttle = TypingThrottle()
+    /// The newest of every sender, by lane.
+    var outgoing: [LaneID: [TypingThrottle.Key: Typing]] = [:]
+  }
+
+  private let state = Locked(Pending())
+  private let router: Router
+  private let providers: [AccountName: any TypingProvider]
+  private let signals: [LaneID: BoundedChannel<Void>]
+  private let clock: any FerryClock
+  private let metrics: Metrics
+
+  init(router: Router, providers: [AccountName: any ChatProvider], clock: any FerryClock, metrics: Metrics) {
+    self.router = router
+    self.providers = providers.compactMapValues { $0.capabilities.typing ? $0 as? any TypingProvider : nil }
+    self.clock = clock
+    self.metrics = metrics
+    var signals: [LaneID: BoundedChannel<Void>] = [:]
+    for lane in router.lanes { signals[lane] = BoundedChannel(capacity: 1) }
+    self.signals = signals
+  }
+
+  func run() async {
+    await withDiscardingTaskGroup { group in
+      for (lane, signal) in signals {
+        guard let provider = providers[lane.destination.account] else { continue }
+        group.addTask { await self.send(lane, signal, to: provider) }
+      }
+      group.addTask { await self.expire() }
+    }
+  }
+
+  /// From any task; never waits.
+  func typing(_ typing: Typing, at account: AccountName) {
+    guard typing.stamp == nil else { return }
+    let source = Address(account: account, channel: typing.channel)
+    let key = TypingThrottle.Key(source: source, sender: typing.by.id)
+    let now = clock.now()
+    guard state.withLock({ $0.throttle.shouldSend(typing.on, by: key, at: now) }) else {
+      metrics.add(to: "ferry_typing_dropped_total")
+      return
+    }
+    queue(typing, key, source)
+  }
+
+  func messagePosted(by sender: UserID, at source: Address) {
+    state.withLock { $0.throttle.ended(by: TypingThrottle.Key(source: source, sender: sender)) }
+  }
+
+  private func queue(_ typing: Typing, _ key: TypingThrottle.Key, _ source: Address) {
+    for lane in router.lanes(from: source, mirroring: .typing) {
+      guard let bridge = router.bridges[lane.bridge] else { continue }
+      let copy = Typing(
+        channel: lane.destination.channel, by: bridge.author.author(for: typing.by, at: source, in: lane.bridge),
+        on: typing.on, stamp: Stamp(bridge: lane.bridge, origin: source, id: ""))
+      state.withLock { $0.outgoing[lane, default: [:]][key] = copy }
+      _ = signals[lane]?.offer(())
+    }
+  }
+
+  private func send(_ lane: LaneID, _ signal: BoundedChannel<Void>, to provider: any TypingProvider) async {
+    while await signal.next() != nil {
+      let newest = state.withLock { $0.outgoing.removeValue(forKey: lane) } ?? [:]
+      for typing in newest.values {
+        do throws(FerryError) { try await provider.setTyping(typing) } catch {
+          metrics.add(to: "ferry_typing_failed_total")
+        }
+      }
+    }
+  }
+
+  private func expire() async {
+    while (try? await clock.sleep(for: TypingThrottle.interval)) != nil {
+      let now = clock.now()
+      for key in state.withLock({ $0.throttle.expired(at: now) }) {
+        let by = Author(id: key.sender, name: key.sender.rawValue)
+        queue(Typing(channel: key.source.channel, by: by, on: false), key, key.source)
+      }
+    }
+  }
+}

@@ -1,0 +1,186 @@
+package import FerryCore
+import FerryRuntime
+
+extension Journal {
+  /// The first open deliveries of a lane, in order.
+  package func open(_ lane: LaneID, limit: Int) async throws(FerryError) -> [Delivery] {
+    try await database.read { connection in
+      try connection.rows(
+        """
+        SELECT d.id, d.state, d.attempts, d.updated, e.account, e.channel, e.body
+        FROM deliveries d JOIN events e ON e.id = d.event
+        WHERE d.bridge = ? AND d.account = ? AND d.channel = ? AND d.state < 2 ORDER BY d.id LIMIT ?
+        """,
+        .text(lane.bridge.rawValue), .text(lane.destination.account.rawValue),
+        .text(lane.destination.channel.rawValue), SQLValue(limit)
+      ) { row in
+        Delivery(
+          id: row.integer(0), lane: lane, state: Delivery.State(rawValue: row.integer(1)) ?? .pending,
+          attempts: Int(row.integer(2)), updated: Timestamp(milliseconds: row.integer(3)),
+          source: Address(account: AccountName(row.text(4)), channel: ChannelID(row.text(5))),
+          event: try Journal.decode(row.text(6)))
+      }
+    }
+  }
+
+  /// Settles deliveries and marks others as being sent, in one commit: a lane does both between two sends.
+  package func advance(settled: [Settlement], sending: [Int64] = []) async throws(FerryError) {
+    guard !settled.isEmpty || !sending.isEmpty else { return }
+    let now = clock.now().milliseconds
+    try await database.write { connection in
+      for settlement in settled {
+        for link in settlement.links { try Self.store(link, connection) }
+        try Self.set(.settled, settlement.delivery, now, connection)
+        if let link = settlement.links.first { try Self.wake(waitingFor: link, now, connection) }
+      }
+      for delivery in sending { try Self.set(.sending, delivery, now, connection) }
+    }
+  }
+
+  /// Links of the parts of a split message that have been sent, before its delivery is settled.
+  package func store(_ links: [Link]) async throws(FerryError) {
+    try await database.write { connection in
+      for link in links { try Self.store(link, connection) }
+    }
+  }
+
+  /// Back to pending after an attempt that failed and certainly did not act; `isSending` when that is not certain.
+  package func failed(_ deliveries: [Int64], _ error: FerryError, isSending: Bool) async throws(FerryError) {
+    let now = clock.now().milliseconds
+    let text = error.description
+    try await database.write { connection in
+      for delivery in deliveries {
+        try connection.execute(
+          "UPDATE deliveries SET state = ?, attempts = attempts + 1, error = ?, updated = ? WHERE id = ?",
+          .integer(isSending ? 1 : 0), .text(text), .integer(now), .integer(delivery))
+        try Self.recordAttempt(delivery, text, now, connection)
+      }
+    }
+  }
+
+  /// Makes a dead letter (G10).
+  package func bury(_ delivery: Int64, _ error: FerryError) async throws(FerryError) {
+    let now = clock.now().milliseconds
+    let text = error.description
+    try await database.write { connection in
+      try connection.execute(
+        "UPDATE deliveries SET state = 3, attempts = attempts + 1, error = ?, updated = ? WHERE id = ?",
+        .text(text), .integer(now), .integer(delivery))
+      try Self.recordAttempt(delivery, text, now, connection)
+    }
+  }
+
+  /// Sets a delivery aside until the message it is about has a copy (G4).
+  package func park(_ delivery: Int64) async throws(FerryError) {
+    let now = clock.now().milliseconds
+    try await database.write { try Self.set(.waiting, delivery, now, $0) }
+  }
+
+  /// A person's decision about a dead letter; true when there was one.
+  package func retryDead(_ delivery: Int64) async throws(FerryError) -> Bool {
+    try await decide(delivery, .pending)
+  }
+
+  package func dropDead(_ delivery: Int64) async throws(FerryError) -> Bool {
+    try await decide(delivery, .settled)
+  }
+
+  private func decide(_ delivery: Int64, _ state: Delivery.State) async throws(FerryError) -> Bool {
+    let now = clock.now().milliseconds
+    return try await database.write { connection in
+      try connection.execute(
+        "UPDATE deliveries SET state = ?, updated = ? WHERE id = ? AND state = 3",
+        .integer(state.rawValue), .integer(now), .integer(delivery))
+      return connection.changes > 0
+    }
+  }
+
+  package func counts() async throws(FerryError) -> [LaneID: LaneCounts] {
+    let rows = try await database.read { connection in
+      try connection.rows(
+        """
+        SELECT bridge, account, channel, state, count(*) FROM deliveries WHERE state < 2 GROUP BY 1, 2, 3, 4
+        UNION ALL
+        SELECT bridge, account, channel, state, count(*) FROM deliveries WHERE state > 2 GROUP BY 1, 2, 3, 4
+        """
+      ) { row in
+        let address = Address(account: AccountName(row.text(1)), channel: ChannelID(row.text(2)))
+        return (LaneID(bridge: BridgeName(row.text(0)), destination: address), row.integer(3), Int(row.integer(4)))
+      }
+    }
+    var counts: [LaneID: LaneCounts] = [:]
+    for (lane, state, number) in rows {
+      switch Delivery.State(rawValue: state) {
+      case .dead: counts[lane, default: LaneCounts()].dead += number
+      case .waiting: counts[lane, default: LaneCounts()].waiting += number
+      default: counts[lane, default: LaneCounts()].pending += number
+      }
+    }
+    return counts
+  }
+
+  package func deadLetters(limit: Int = 1000) async throws(FerryError) -> [DeadLetter] {
+    try await database.read { connection in
+      try connection.rows(
+        """
+        SELECT d.id, d.bridge, d.account, d.channel, e.account, e.channel, e.key, d.error
+        FROM deliveries d JOIN events e ON e.id = d.event WHERE d.state > 2 AND d.state = 3 ORDER BY d.id LIMIT ?
+        """, SQLValue(limit)
+      ) { row in
+        DeadLetter(
+          delivery: row.integer(0),
+          lane: LaneID(
+            bridge: BridgeName(row.text(1)),
+            destination: Address(account: AccountName(row.text(2)), channel: ChannelID(row.text(3)))),
+          source: Address(account: AccountName(row.text(4)), channel: ChannelID(row.text(5))),
+          key: EventKey(row.text(6)), reason: row.text(7))
+      }
+    }
+  }
+
+  // MARK: Statements
+
+  private static func set(
+    _ state: Delivery.State, _ delivery: Int64, _ now: Int64, _ connection: Connection
+  ) throws {
+    try connection.execute(
+      "UPDATE deliveries SET state = ?, updated = ? WHERE id = ?",
+      .integer(state.rawValue), .integer(now), .integer(delivery))
+  }
+
+  private static func recordAttempt(
+    _ delivery: Int64, _ error: String, _ now: Int64, _ connection: Connection
+  ) throws {
+    try connection.execute(
+      "INSERT INTO attempts(delivery, time, error) VALUES (?, ?, ?)",
+      .integer(delivery), .integer(now), .text(error))
+    // The newest are what explains a failure; a month of outage must not fill the disk.
+    try connection.execute(
+      """
+      DELETE FROM attempts WHERE delivery = ?1 AND id <=
+        (SELECT id FROM attempts WHERE delivery = ?1 ORDER BY id DESC LIMIT 1 OFFSET 20)
+      """, .integer(delivery))
+  }
+
+  private static func wake(waitingFor link: Link, _ now: Int64, _ connection: Connection) throws {
+    try connection.execute(
+      """
+      UPDATE deliveries SET state = 0, updated = ? WHERE state = 4 AND bridge = ? AND account = ? AND channel = ?
+      AND event IN (SELECT id FROM events WHERE account = ? AND channel = ? AND message = ?)
+      """,
+      .integer(now), .text(link.bridge.rawValue), .text(link.destination.account.rawValue),
+      .text(link.destination.channel.rawValue), .text(link.source.account.rawValue),
+      .text(link.source.channel.rawValue), .text(link.origin.rawValue))
+  }
+}
+
+extension Journal {
+  /// Back to pending: a send that was found not to have been carried out.
+  package func reopen(_ delivery: Int64) async throws(FerryError) {
+    let now = clock.now().milliseconds
+    try await database.write { connection in
+      try connection.execute(
+        "UPDATE deliveries SET state = 0, updated = ? WHERE id = ?", .integer(now), .integer(delivery))
+    }
+  }
+}
