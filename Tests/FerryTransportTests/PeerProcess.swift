@@ -46,7 +46,7 @@ final class PeerProcess: Sendable {
     waitpid(process, &status, 0)
   }
 
-  /// The next line, or nil at the end of the output.
+  /// The next line, or nil at the end of the output, or when none comes within 20 s.
   func line() async throws -> String? {
     try await blocking { [self] in
       while true {
@@ -56,6 +56,8 @@ final class PeerProcess: Sendable {
           return String(decoding: rest[..<end], as: UTF8.self)
         }
         if let line { return line }
+        var ready = pollfd(fd: output, events: Int16(POLLIN), revents: 0)
+        guard poll(&ready, 1, 20_000) == 1 else { return nil }
         var buffer = [UInt8](repeating: 0, count: 4096)
         let count = read(output, &buffer, buffer.count)
         guard count > 0 else { return nil }

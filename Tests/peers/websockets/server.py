@@ -15,8 +15,8 @@ from websockets.protocol import State
 from websockets.server import ServerProtocol
 
 
-def frame(opcode, data=b"", fin=True, **rsv):
-    return Frame(opcode, data, fin, **rsv).serialize(mask=False)
+def frame(opcode, data=b"", fin=True):
+    return Frame(opcode, data, fin).serialize(mask=False)
 
 
 class Peer:
@@ -108,13 +108,13 @@ def serve(connection):
     elif path == "/invalid-utf8":
         connection.sendall(frame(Opcode.TEXT, b"\xc3\x28"))
     elif path == "/oversized":
-        connection.sendall(b"\x82\x7f" + (3 << 20).to_bytes(8, "big"))
+        connection.sendall(b"\x82\x7f" + (3 << 20).to_bytes(8, "big") + b"x")
     elif path == "/rsv":
-        connection.sendall(frame(Opcode.TEXT, b"x", rsv2=True))
+        connection.sendall(b"\xa1\x01x")
     elif path == "/masked":
         connection.sendall(Frame(Opcode.TEXT, b"x").serialize(mask=True))
     elif path == "/fragmented-ping":
-        connection.sendall(frame(Opcode.PING, b"", False))
+        connection.sendall(b"\x09\x00")
     elif path == "/vanish":
         connection.close()
         return
