@@ -164,11 +164,11 @@ final class SocketDriver: @unchecked Sendable {
     updateWatch()
   }
 
-  /// The last frame is out. The server ends the connection at once when all was said; otherwise the stream ends and
-  /// the other side is given time to see why.
+  /// The last frame is out: the stream ends, and the other side is given time to read to its end.
   private func finishWriting() {
     hasFinishedWriting = true
-    socket.state.withLock { $0.wire }?.finishWriting()
+    guard let wire = socket.state.withLock({ $0.wire }) else { return }
+    if !wire.finishWriting() { vanished() }
   }
 
   /// Asks epoll for what is of interest now.
