@@ -235,9 +235,10 @@ final class SocketDriver: @unchecked Sendable {
     if let watch { loop.unwatch(watch) }
     watch = nil
     reader = nil
-    let (wire, waiters) = socket.state.withLock { state in
+    let (wire, receiver, senders) = socket.state.withLock { state in
       let wire = state.wire
-      let waiters = [state.endInbound()].compactMap { $0 } + state.senders.map(\.continuation)
+      let receiver = state.endInbound()
+      let senders = state.senders.map(\.continuation)
       state.wire = nil
       state.driver = nil
       state.hasSentClose = true
@@ -245,10 +246,11 @@ final class SocketDriver: @unchecked Sendable {
       state.queue = []
       state.queuedBytes = 0
       state.senders = []
-      return (wire, waiters)
+      return (wire, receiver, senders)
     }
     wire?.close()
-    for waiter in waiters { waiter.resume() }
+    receiver?.resume()
+    for sender in senders { sender.resume() }
     onGone()
   }
 }
