@@ -5,7 +5,7 @@ import Glibc
 
 /// A program that a test or benchmark starts, watches and ends: by its id, never by its name.
 package final class ChildProcess: Sendable {
-  package let pid: pid_t
+  package let pid: Int32
   private let folder: String
   private let exit = Locked<Int32?>(nil)
 

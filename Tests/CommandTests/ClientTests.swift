@@ -10,7 +10,7 @@ import Testing
       let text = "tabs\tand \"quotes\", naïve 日本語 👩‍👩‍👧 <b>\\"
       let post = try await ferry.run("post", server.local("lobby"), text, "--as", "guest7")
       #expect(post.code == 0, "\(post.errors)")
-      let id = post.output.trimmingSuffix { $0 == "\n" }
+      let id = post.output.dropLast()
       let history = try await ferry.run("history", server.local("lobby"), "--json")
       let line = try #require(try lines(history.output).first)
       #expect(line["kind"] == "message")
