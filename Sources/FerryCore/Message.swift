@@ -109,6 +109,8 @@ package struct Stamp: Hashable, Sendable, Codable {
 
   /// The key of the send that this stamp marks: the same on every retry, another for every part and edit.
   package var key: SendKey {
-    SendKey("\(bridge)|\(origin)|\(id)|\(revision)|\(part)")
+    // A channel may hold the divider; the other parts cannot, or cannot be taken for two parts.
+    let origin = origin.description.replacing("\\", with: "\\\\").replacing("|", with: "\\|")
+    return SendKey("\(bridge)|\(origin)|\(id)|\(revision)|\(part)")
   }
 }
