@@ -26,3 +26,12 @@ static inline CURLMcode ccurl_multi_set_timer_callback(CURLM *m, curl_multi_time
 static inline CURLMcode ccurl_multi_set_long(CURLM *m, CURLMoption o, long v) { return curl_multi_setopt(m, o, v); }
 static inline CURL *ccurl_message_handle(CURLMsg *m) { return m->easy_handle; }
 static inline CURLcode ccurl_message_result(CURLMsg *m) { return m->data.result; }
+static inline CURLcode ccurl_get_offset(CURL *h, CURLINFO i, curl_off_t *v) { return curl_easy_getinfo(h, i, v); }
+static inline CURLcode ccurl_set_pointer_data(CURL *h, void *context) {
+  curl_easy_setopt(h, CURLOPT_PRIVATE, context);
+  curl_easy_setopt(h, CURLOPT_WRITEDATA, context);
+  curl_easy_setopt(h, CURLOPT_READDATA, context);
+  curl_easy_setopt(h, CURLOPT_HEADERDATA, context);
+  curl_easy_setopt(h, CURLOPT_OPENSOCKETDATA, context);
+  return curl_easy_setopt(h, CURLOPT_PREREQDATA, context);
+}

@@ -11,6 +11,9 @@ package struct Capabilities: Hashable, Sendable, Codable {
   package var attachments: Attachments = .none
   package var history: History = .none
   package var certainty: Certainty = .none
+  /// How long a send that was broken off may still take effect, in seconds: `find` is not asked before. Zero where a
+  /// repeated key is refused by the provider itself.
+  package var settleSeconds: Double = 0
   /// How many posts one request can carry; 1 where the provider has no batches.
   package var batch: Int = 1
   /// Longest body, in UTF-8 bytes and in characters (grapheme clusters); nil where there is no such limit.

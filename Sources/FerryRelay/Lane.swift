@@ -12,8 +12,10 @@ struct Lane: Sendable {
   let renderer: Renderer
   let provider: any ChatProvider
   let journal: Journal
+  /// Something to deliver; finished when the lane is to end.
   let signal: BoundedChannel<Void>
-  let isStopping: @Sendable () -> Bool
+  /// Finished when the lane is to end after the send it is making.
+  let stop: StopSignal
   let clock: any FerryClock
   let logger: Logger
   let metrics: Metrics
@@ -31,7 +33,7 @@ struct Lane: Sendable {
   /// Until cancelled or told to stop.
   func run() async {
     var backoff = Backoff(base: .milliseconds(250), limit: .seconds(30))
-    while !Task.isCancelled, !isStopping() {
+    while !Task.isCancelled, !stop.isStopping {
       do {
         let open = try await journal.open(id, limit: Self.window)
         if open.isEmpty {
@@ -46,7 +48,7 @@ struct Lane: Sendable {
         let delay = delay(after: failure, &backoff)
         logger.warning("\(id) waits \(delay.milliseconds) ms: \(failure)")
         metrics.add(to: "ferry_lane_pauses_total", ["lane": id.description, "reason": failure.code.label])
-        guard (try? await clock.sleep(for: delay)) != nil else { return }
+        await stop.sleep(for: delay, on: clock)
       }
     }
   }
@@ -71,7 +73,7 @@ struct Lane: Sendable {
       try await journal.advance(settled: settled)
       return
     }
-    while let first = rest.first, !isStopping() {
+    while let first = rest.first, !stop.isStopping {
       let batch = plainRun(rest)
       if batch.count > 1 {
         settled = try await sendBatch(batch, after: settled)
@@ -208,6 +210,7 @@ struct Lane: Sendable {
   /// Asks the provider which of these sends, interrupted or unanswered, were carried out. Those that were not go
   /// back to pending.
   private func settleUnknown(_ deliveries: [Delivery]) async throws -> [Settlement] {
+    if let last = deliveries.map(\.updated).max() { await waitUntilSettled(last) }
     var settled: [Settlement] = []
     let plain = deliveries.compactMap { delivery -> (Delivery, OutgoingMessage)? in
       guard case .posted(let message) = delivery.event.kind else { return nil }
@@ -226,6 +229,13 @@ struct Lane: Sendable {
     }
     for delivery in deliveries { try await deliverOne(delivery) }
     return []
+  }
+
+  /// A request that was broken off may still be on its way: asked too early, the provider would say no and then act.
+  private func waitUntilSettled(_ sent: Timestamp) async {
+    let settled = sent.advanced(by: .seconds(provider.capabilities.settleSeconds))
+    let left = Duration.milliseconds(settled.milliseconds - clock.now().milliseconds)
+    if left > .zero { await stop.sleep(for: min(left, .seconds(provider.capabilities.settleSeconds)), on: clock) }
   }
 
   private func find(_ keys: [SendKey]) async throws -> [Finding] {

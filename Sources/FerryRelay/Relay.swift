@@ -36,7 +36,7 @@ package final class Relay: Sendable {
   private let typing: TypingMirror
   private let signals: [LaneID: BoundedChannel<Void>]
   private let statuses: [AccountName: AccountStatus]
-  private let stopping = Locked(false)
+  private let stops: [LaneID: StopSignal]
 
   /// How often it is noted that a source without history is being listened to: the most by which a gap is
   /// reported too long.
@@ -54,6 +54,7 @@ package final class Relay: Sendable {
     typing = TypingMirror(
       router: router, providers: settings.accounts, clock: settings.clock, metrics: settings.metrics)
     signals = Dictionary(uniqueKeysWithValues: router.lanes.map { ($0, BoundedChannel(capacity: 1)) })
+    stops = Dictionary(uniqueKeysWithValues: router.lanes.map { ($0, StopSignal()) })
     statuses = settings.accounts.mapValues { _ in AccountStatus() }
   }
 
@@ -74,7 +75,7 @@ package final class Relay: Sendable {
 
   /// Lets every lane end after the send it is making. `run` then returns.
   package func stop() {
-    stopping.withLock { $0 = true }
+    for stop in stops.values { stop.stop() }
     for signal in signals.values { signal.finish() }
   }
 
@@ -141,15 +142,15 @@ package final class Relay: Sendable {
   // MARK: Lanes
 
   private func makeLane(_ id: LaneID, _ signal: BoundedChannel<Void>) -> Lane? {
-    guard let bridge = router.bridges[id.bridge], let provider = settings.accounts[id.destination.account] else {
-      return nil
-    }
+    guard let bridge = router.bridges[id.bridge], let stop = stops[id],
+      let provider = settings.accounts[id.destination.account]
+    else { return nil }
     let renderer = Renderer(
       lane: id, bridge: bridge, destination: provider, sources: settings.accounts, journal: settings.journal,
       spool: settings.spool, publicURL: settings.publicURL, logger: settings.logger)
     return Lane(
       id: id, renderer: renderer, provider: provider, journal: settings.journal, signal: signal,
-      isStopping: { self.stopping.withLock { $0 } }, clock: settings.clock, logger: settings.logger,
+      stop: stop, clock: settings.clock, logger: settings.logger,
       metrics: settings.metrics)
   }
 

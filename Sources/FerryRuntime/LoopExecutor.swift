@@ -8,7 +8,7 @@ import Glibc
 /// An actor whose executor is a loop has its C state isolated by the compiler; a task that prefers the loop runs its
 /// nonisolated code there too, so that a request is read, handled and answered without changing threads.
 ///
-/// `enqueue` and `stop` may be called from anywhere. Everything else is called on the loop's thread (checked), and
+/// `enqueue`, `submit` and `stop` may be called from anywhere. Everything else is called on the loop's thread (checked), and
 /// handlers are called there too. Handlers must not block.
 package final class LoopExecutor: SerialExecutor, TaskExecutor, @unchecked Sendable {
   // @unchecked because `jobs` is behind its lock and everything marked "loop thread" is touched by that thread only.
@@ -20,12 +20,17 @@ package final class LoopExecutor: SerialExecutor, TaskExecutor, @unchecked Senda
     package static let writable = Events(rawValue: EPOLLOUT.rawValue)
     /// Reported whether asked for or not: the other side is gone, or the descriptor is broken.
     package static let closed = Events(rawValue: EPOLLHUP.rawValue | EPOLLERR.rawValue)
+<<<<<<< HEAD
 
     /// Either of the two flags of `closed` stands for both, or `contains(.closed)` would miss one alone.
     fileprivate init(reported: UInt32) {
       self.init(rawValue: reported)
       if !isDisjoint(with: .closed) { insert(.closed) }
     }
+=======
+    /// The other side has finished sending, which may leave us unread bytes.
+    package static let finishedSending = Events(rawValue: EPOLLRDHUP.rawValue)
+>>>>>>> main
   }
 
   /// Names a watched descriptor. Never reused, unlike the descriptor's number.
@@ -39,6 +44,7 @@ package final class LoopExecutor: SerialExecutor, TaskExecutor, @unchecked Senda
 
   private struct Inbox {
     var jobs: [UnownedJob] = []
+    var calls: [@Sendable () -> Void] = []
     var stopping = false
   }
 
@@ -91,7 +97,17 @@ package final class LoopExecutor: SerialExecutor, TaskExecutor, @unchecked Senda
     let job = UnownedJob(job)
     let isFirst = inbox.withLock { inbox in
       inbox.jobs.append(job)
-      return inbox.jobs.count == 1
+      return inbox.jobs.count + inbox.calls.count == 1
+    }
+    if isFirst { wake() }
+  }
+
+  /// Calls `body` on the loop thread soon, in the order of submission: how synchronous code of another thread reaches
+  /// what the loop owns. Never calls it before returning. Dropped when the loop has stopped.
+  package func submit(_ body: @escaping @Sendable () -> Void) {
+    let isFirst = inbox.withLock { inbox in
+      inbox.calls.append(body)
+      return inbox.jobs.count + inbox.calls.count == 1
     }
     if isFirst { wake() }
   }
@@ -169,18 +185,26 @@ package final class LoopExecutor: SerialExecutor, TaskExecutor, @unchecked Senda
     ferry_name_thread(name)
     var ready = [epoll_event](repeating: epoll_event(), count: 256)
     while true {
-      let (jobs, stopping) = inbox.withLock { inbox in
+      let (jobs, calls, stopping) = inbox.withLock { inbox in
         let jobs = inbox.jobs
+        let calls = inbox.calls
         inbox.jobs.removeAll(keepingCapacity: true)
-        return (jobs, inbox.stopping)
+        inbox.calls.removeAll(keepingCapacity: true)
+        return (jobs, calls, inbox.stopping)
       }
+      for call in calls { call() }
       for job in jobs {
         job.runSynchronously(isolatedTo: asUnownedSerialExecutor(), taskExecutor: asUnownedTaskExecutor())
       }
+<<<<<<< HEAD
       let now = clock.now
       // One by one, because a handler may cancel another that is due as well.
       while let handler = timers.takeDue(at: now) { handler() }
       if stopping && jobs.isEmpty { return }
+=======
+      for handler in timers.due(at: clock.now) { handler() }
+      if stopping && jobs.isEmpty && calls.isEmpty { return }
+>>>>>>> main
 
       let count = epoll_wait(epoll, &ready, Int32(ready.count), waitMilliseconds(hasJobs: !jobs.isEmpty))
       for index in 0..<Int(max(count, 0)) {

@@ -7,7 +7,7 @@ extension Journal {
     try await database.read { connection in
       try connection.rows(
         """
-        SELECT d.id, d.state, d.attempts, e.account, e.channel, e.body
+        SELECT d.id, d.state, d.attempts, d.updated, e.account, e.channel, e.body
         FROM deliveries d JOIN events e ON e.id = d.event
         WHERE d.bridge = ? AND d.account = ? AND d.channel = ? AND d.state < 2 ORDER BY d.id LIMIT ?
         """,
@@ -16,9 +16,9 @@ extension Journal {
       ) { row in
         Delivery(
           id: row.integer(0), lane: lane, state: Delivery.State(rawValue: row.integer(1)) ?? .pending,
-          attempts: Int(row.integer(2)),
-          source: Address(account: AccountName(row.text(3)), channel: ChannelID(row.text(4))),
-          event: try Journal.decode(row.text(5)))
+          attempts: Int(row.integer(2)), updated: Timestamp(milliseconds: row.integer(3)),
+          source: Address(account: AccountName(row.text(4)), channel: ChannelID(row.text(5))),
+          event: try Journal.decode(row.text(6)))
       }
     }
   }

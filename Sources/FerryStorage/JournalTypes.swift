@@ -29,14 +29,19 @@ package struct Delivery: Sendable {
   package let lane: LaneID
   package let state: State
   package let attempts: Int
+  /// When its state last changed.
+  package let updated: Timestamp
   package let source: Address
   package let event: Event
 
-  package init(id: Int64, lane: LaneID, state: State, attempts: Int, source: Address, event: Event) {
+  package init(
+    id: Int64, lane: LaneID, state: State, attempts: Int, updated: Timestamp, source: Address, event: Event
+  ) {
     self.id = id
     self.lane = lane
     self.state = state
     self.attempts = attempts
+    self.updated = updated
     self.source = source
     self.event = event
   }

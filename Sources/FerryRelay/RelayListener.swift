@@ -1,0 +1,130 @@
+package import FerryCore
+import FerryRuntime
+import FerryStorage
+package import FerryTransport
+
+/// What the relay answers over HTTP: its health, its metrics, its status, and the files it serves under links.
+package struct RelayListener: Sendable {
+  private let relay: Relay
+  /// Nil refuses everything that needs a token.
+  private let token: String?
+
+  package init(relay: Relay, token: String?) {
+    self.relay = relay
+    self.token = token
+  }
+
+  package func handle(_ request: HTTPRequest) async -> HTTPResponse {
+    let isRead = request.method == "GET" || request.method == "HEAD"
+    do throws(FerryError) {
+      switch request.segments.first {
+      case "healthz" where isRead: return .text("ok\n")
+      case "readyz" where isRead: return await ready()
+      case "metrics" where isRead: return try await metrics()
+      case "files" where isRead: return try await file(request)
+      case "status" where isRead:
+        try authorise(request)
+        return .json(try await relay.status())
+      case "dead":
+        try authorise(request)
+        return try await dead(request)
+      default: throw FerryError(.notFound, "There is nothing at this path.")
+      }
+    } catch {
+      return .error(error)
+    }
+  }
+
+  private func authorise(_ request: HTTPRequest) throws(FerryError) {
+    let bearer = request.headers["Authorization"].flatMap { header in
+      header.lowercased().hasPrefix("bearer ") ? String(header.dropFirst(7)) : nil
+    }
+    guard let token, let given = bearer ?? request.query("token"), Crypto.areEqual(given, token) else {
+      throw FerryError(
+        .badCredentials, "This needs the relay's token (relay.token in the configuration) as a bearer token.")
+    }
+  }
+
+  /// Ready when every account that a bridge listens to is connected.
+  private func ready() async -> HTTPResponse {
+    do throws(FerryError) {
+      let waiting = try await relay.status().accounts.filter { $0.state != "connected" }
+      if waiting.isEmpty { return .text("ready\n") }
+      let lines = waiting.map { "\($0.name) is \($0.state)\($0.reason.map { ": \($0)" } ?? "")\n" }
+      return .text(lines.joined(), status: 503)
+    } catch {
+      return .text("\(error.message)\n", status: 503)
+    }
+  }
+
+  private func metrics() async throws(FerryError) -> HTTPResponse {
+    let metrics = relay.settings.metrics
+    for lane in try await relay.status().lanes {
+      let labels = ["lane": "\(lane.bridge)>\(lane.destination)"]
+      metrics.set("ferry_lane_pending", labels, to: Double(lane.pending))
+      metrics.set("ferry_lane_dead", labels, to: Double(lane.dead))
+    }
+    return .text(metrics.text(), type: "text/plain; version=0.0.4; charset=utf-8")
+  }
+
+  /// `/files/TOKEN/NAME`: the token decides, the name is for people.
+  private func file(_ request: HTTPRequest) async throws(FerryError) -> HTTPResponse {
+    let segments = request.segments
+    guard segments.count == 3, let file = try await relay.settings.journal.file(token: segments[1]) else {
+      throw FerryError(.notFound, "There is no such file.")
+    }
+    // Only what cannot run as a page is shown in place.
+    let isImage = ["image/png", "image/jpeg", "image/gif", "image/webp"].contains(file.mediaType)
+    var headers: HTTPHeaders = [
+      "Content-Type": isImage ? file.mediaType : "application/octet-stream",
+      "Content-Length": String(file.size),
+      "Cache-Control": "public, max-age=31536000, immutable",
+      "ETag": "\"\(file.sha256)\"",
+      "X-Content-Type-Options": "nosniff",
+    ]
+    if !isImage { headers.add("Content-Disposition", "attachment") }
+    if request.headers["If-None-Match"] == "\"\(file.sha256)\"" { return HTTPResponse(status: 304, headers: headers) }
+    let stored = Spool.File(sha256: file.sha256, size: file.size, mediaType: file.mediaType)
+    return HTTPResponse(status: 200, headers: headers, body: .stream(try relay.settings.spool.read(stored)))
+  }
+
+  /// `GET /dead` lists; `POST /dead/ID/retry` and `POST /dead/ID/drop` decide.
+  private func dead(_ request: HTTPRequest) async throws(FerryError) -> HTTPResponse {
+    let segments = request.segments
+    let journal = relay.settings.journal
+    if request.method == "GET", segments.count == 1 {
+      return .json(try await journal.deadLetters().map { DeadLetterLine($0) })
+    }
+    guard request.method == "POST", segments.count == 3, let id = Int64(segments[1]) else {
+      throw FerryError(.notFound, "Write GET /dead, POST /dead/ID/retry or POST /dead/ID/drop.")
+    }
+    let isDone =
+      switch segments[2] {
+      case "retry": try await journal.retryDead(id)
+      case "drop": try await journal.dropDead(id)
+      default: throw FerryError(.notFound, "A dead letter can be retried or dropped.")
+      }
+    guard isDone else { throw FerryError(.notFound, "There is no dead letter \(id).") }
+    relay.wakeAll()
+    return .json(["id": id])
+  }
+}
+
+/// A dead letter in the answer of `/dead`.
+package struct DeadLetterLine: Codable, Sendable {
+  package let id: Int64
+  package let bridge: BridgeName
+  package let source: Address
+  package let destination: Address
+  package let key: EventKey
+  package let reason: String
+
+  init(_ letter: DeadLetter) {
+    id = letter.delivery
+    bridge = letter.lane.bridge
+    source = letter.source
+    destination = letter.lane.destination
+    key = letter.key
+    reason = letter.reason
+  }
+}

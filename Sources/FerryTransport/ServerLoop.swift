@@ -1,0 +1,233 @@
+import CMicroHTTPD
+import FerryCore
+import FerryRuntime
+import Glibc
+
+/// The server's state, on its loop: libmicrohttpd without a thread, whose epoll descriptor our loop watches.
+///
+/// Requests become exchanges, each with a task that runs the handler. Upgraded sockets leave libmicrohttpd at once (it
+/// would keep 16 KB for each) and become WebSockets. Everything is counted here: connections of libmicrohttpd and
+/// WebSockets alike.
+actor ServerLoop {
+  nonisolated let loop: LoopExecutor
+  nonisolated var unownedExecutor: UnownedSerialExecutor { loop.asUnownedSerialExecutor() }
+
+  let settings: HTTPServer.Settings
+  let logger: Logger
+  let isSecure: Bool
+  let handler: @Sendable (HTTPRequest) async -> HTTPResponse
+  let pool = FramePool(isServer: true)
+  let callbacks: ServerCallbacks
+  private var watch: LoopExecutor.WatchID?
+  private var hook: LoopExecutor.WatchID?
+  private var sweepTimer: LoopExecutor.TimerID?
+  private var hangUpTimer: LoopExecutor.TimerID?
+  /// Set when libmicrohttpd has something to do that its descriptor does not show yet.
+  private var needsRun = false
+
+  var connections: [OpaquePointer: Connection] = [:]
+  var exchanges: [UInt64: Exchange] = [:]
+  var tasks: [UInt64: Task<Void, Never>] = [:]
+  var sockets: [UInt64: WebSocket] = [:]
+  var countByAddress: [String: Int] = [:]
+  var lastID: UInt64 = 0
+  var isStopping = false
+
+  private var stopWaiter: CheckedContinuation<Void, Never>?
+  private var drainWaiter: CheckedContinuation<Void, Never>?
+
+  init(
+    _ settings: HTTPServer.Settings, listener: Listener, tls: TLSFiles?, loop: LoopExecutor, logger: Logger,
+    handler: @escaping @Sendable (HTTPRequest) async -> HTTPResponse
+  ) throws(FerryError) {
+    let callbacks = ServerCallbacks()
+    guard callbacks.startDaemon(settings, listener: listener, tls: tls) else {
+      close(listener.descriptor)
+      throw FerryError(
+        .badConfiguration,
+        tls == nil
+          ? "The HTTP server could not be started. Raise the limit on open files."
+          : "The HTTP server could not be started. Check that the certificate and key files hold PEM and belong together."
+      )
+    }
+    self.loop = loop
+    self.settings = settings
+    self.logger = logger
+    self.handler = handler
+    self.callbacks = callbacks
+    isSecure = tls != nil
+    callbacks.server = self
+  }
+
+  var openConnections: Int { connections.count + sockets.count }
+
+  // MARK: Life
+
+  func run() async {
+    start()
+    await withTaskCancellationHandler {
+      await withCheckedContinuation { continuation in
+        if Task.isCancelled { continuation.resume() } else { stopWaiter = continuation }
+      }
+    } onCancel: {
+      loop.submit { [self] in assumeIsolated { $0.stopRequested() } }
+    }
+    beginStop()
+    await drain(within: settings.stopTimeout)
+    for task in tasks.values { task.cancel() }
+    for socket in sockets.values { socket.abandon() }
+    for exchange in exchanges.values { shutdown(exchange.connection.descriptor, Int32(SHUT_RDWR)) }
+    resumeAll()
+    await drain(within: settings.stopTimeout)
+    finish()
+  }
+
+  private func start() {
+    watch = loop.watch(cmhd_epoll_descriptor(callbacks.daemon), for: .readable) { [unowned self] _ in runDaemon() }
+    hook = loop.addHook { [unowned self] in beforeWait() }
+    scheduleSweep()
+  }
+
+  private func stopRequested() {
+    stopWaiter?.resume()
+    stopWaiter = nil
+  }
+
+  private func beginStop() {
+    isStopping = true
+    let listener = MHD_quiesce_daemon(callbacks.daemon)
+    if listener >= 0 { close(listener) }
+    for connection in connections.values where connection.exchange == nil && !connection.isUpgraded {
+      shutdown(connection.descriptor, Int32(SHUT_RDWR))
+    }
+    for socket in sockets.values { socket.close(code: socket.settings.stopCode, reason: socket.settings.stopReason) }
+  }
+
+  /// Until nothing is left, or the time is up.
+  private func drain(within limit: Duration) async {
+    guard !isDrained else { return }
+    let timer = loop.schedule(after: limit) { [unowned self] in drained() }
+    await withCheckedContinuation { drainWaiter = $0 }
+    loop.cancel(timer)
+  }
+
+  private var isDrained: Bool { tasks.isEmpty && sockets.isEmpty && exchanges.isEmpty }
+
+  func checkDrained() { if isStopping, isDrained { drained() } }
+
+  private func drained() {
+    drainWaiter?.resume()
+    drainWaiter = nil
+  }
+
+  private func finish() {
+    for timer in [sweepTimer, hangUpTimer] { if let timer { loop.cancel(timer) } }
+    if let hook { loop.removeHook(hook) }
+    if let watch { loop.unwatch(watch) }
+    resumeAll()
+    runDaemon()
+    // Suspended connections would make libmicrohttpd abort; all were resumed and refused.
+    callbacks.stopDaemon()
+    if !tasks.isEmpty { logger.warning("\(tasks.count) handlers did not end when they were cancelled") }
+  }
+
+  // MARK: libmicrohttpd's turn
+
+  private func runDaemon() {
+    needsRun = false
+    MHD_run(callbacks.daemon)
+  }
+
+  /// Asks for a turn of libmicrohttpd before the loop waits again.
+  func requestRun() { needsRun = true }
+
+  private func beforeWait() -> Duration? {
+    for _ in 0..<4 {
+      var milliseconds: UInt64 = 0
+      let hasLimit = MHD_get_timeout(callbacks.daemon, &milliseconds) == cmhd_yes
+      guard needsRun || (hasLimit && milliseconds == 0) else {
+        return hasLimit ? .milliseconds(Int64(clamping: milliseconds)) : nil
+      }
+      runDaemon()
+    }
+    return .zero
+  }
+
+  func suspend(_ exchange: Exchange) {
+    guard !exchange.isSuspended else { return }
+    exchange.isSuspended = true
+    MHD_suspend_connection(exchange.handle)
+    if hangUpTimer == nil {
+      hangUpTimer = loop.schedule(after: .milliseconds(100)) { [unowned self] in watchForHangUps() }
+    }
+  }
+
+  func resume(_ exchange: Exchange) {
+    guard exchange.isSuspended else { return }
+    exchange.isSuspended = false
+    if let watch = exchange.hangUpWatch { loop.unwatch(watch) }
+    exchange.hangUpWatch = nil
+    MHD_resume_connection(exchange.handle)
+    requestRun()
+  }
+
+  private func resumeAll() { for exchange in exchanges.values { resume(exchange) } }
+
+  // MARK: Time
+
+  /// libmicrohttpd does not look at a suspended connection. One that waits for its handler for long is watched here,
+  /// so that a client that goes away ends the handler.
+  private func watchForHangUps() {
+    hangUpTimer = nil
+    var isAnyLeft = false
+    for exchange in exchanges.values where exchange.isSuspended {
+      isAnyLeft = true
+      guard exchange.hangUpWatch == nil else { continue }
+      let id = exchange.id
+      exchange.hangUpWatch = loop.watch(exchange.connection.descriptor, for: .finishedSending) { [unowned self] _ in
+        hungUp(id)
+      }
+    }
+    if isAnyLeft {
+      hangUpTimer = loop.schedule(after: .milliseconds(100)) { [unowned self] in watchForHangUps() }
+    }
+  }
+
+  private func hungUp(_ id: UInt64) {
+    guard let exchange = exchanges[id] else { return }
+    if let watch = exchange.hangUpWatch { loop.unwatch(watch) }
+    // Kept so that it is not watched again: the condition stays.
+    tasks[id]?.cancel()
+    exchange.body.finish(.clientGone)
+    exchange.outgoing?.finish(.clientGone)
+    resume(exchange)
+  }
+
+  /// Closes connections that have not brought a whole request head in time, however slowly they trickle.
+  private func sweep() {
+    for connection in connections.values where connection.exchange == nil && !connection.isUpgraded {
+      if connection.waitingSince.duration(to: .now) > settings.idleTimeout {
+        shutdown(connection.descriptor, Int32(SHUT_RDWR))
+      }
+    }
+    scheduleSweep()
+  }
+
+  private func scheduleSweep() {
+    let interval = min(max(settings.idleTimeout / 4, .milliseconds(50)), .seconds(5))
+    sweepTimer = loop.schedule(after: interval) { [unowned self] in sweep() }
+  }
+}
+
+extension FerryError {
+  static var clientGone: FerryError {
+    FerryError(.cancelled, "The client closed the connection.", retry: .never, didNotAct: false)
+  }
+}
+
+extension WebSocket {
+  /// Ends the connection without another word.
+  func abandon() {
+    loop.submit { [self] in state.withLock { $0.driver }?.vanished() }
+  }
+}

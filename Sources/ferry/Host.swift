@@ -1,0 +1,86 @@
+import FerryCore
+import FerryRuntime
+import FoundationEssentials
+import Glibc
+
+/// Runs services until a signal ends them.
+///
+/// The first SIGTERM or SIGINT ends gracefully: the relay settles what it is sending, servers finish their requests.
+/// A second one, or ten seconds, ends at once.
+struct Host: Sendable {
+  let session: Session
+  let signals: BoundedChannel<Signals.Signal>
+
+  private static let patience = Duration.seconds(10)
+
+  func run(
+    services: LocalServices?, relay: RelayService?, readyFile: String?, greeting: String? = nil
+  ) async throws -> Int32 {
+    let relayEnded = BoundedChannel<Void>(capacity: 1)
+    await withDiscardingTaskGroup { group in
+      if let services { group.addTask { await services.run() } }
+      if let relay {
+        group.addTask { await relay.server.run() }
+        group.addTask {
+          await relay.relay.run()
+          relayEnded.finish()
+        }
+      }
+      do throws(FerryError) {
+        try writeReadyFile(readyFile, services, relay)
+        if let greeting { Terminal.error(greeting) }
+        await waitForEnd()
+      } catch {
+        session.logger.error("\(error)")
+      }
+      session.logger.info("ending")
+      group.addTask { await endAtOnceLater() }
+      if let relay {
+        relay.relay.stop()
+        _ = await relayEnded.next()
+      }
+      group.cancelAll()
+    }
+    relay?.journal.close()
+    services?.close()
+    return 0
+  }
+
+  private func waitForEnd() async {
+    while let signal = await signals.next() {
+      guard signal == .hangUp else { return }
+      session.logger.warning("SIGHUP: this version reads its configuration only at the start")
+    }
+  }
+
+  /// Ends the process when the graceful way takes too long, or at a second signal. Nothing is lost: what was under
+  /// way is settled at the next start.
+  private func endAtOnceLater() async {
+    await withDiscardingTaskGroup { group in
+      group.addTask {
+        guard (try? await session.clock.sleep(for: Self.patience)) != nil else { return }
+        session.logger.warning("ending at once after \(Self.patience)")
+        Glibc.exit(0)
+      }
+      group.addTask {
+        guard await signals.next() != nil else { return }
+        Glibc.exit(ExitCode.interrupted)
+      }
+    }
+  }
+
+  private func writeReadyFile(
+    _ path: String?, _ services: LocalServices?, _ relay: RelayService?
+  ) throws(FerryError) {
+    guard let path else { return }
+    var urls = services?.urls ?? [:]
+    if let relay { urls["relay"] = relay.url }
+    let text = try Terminal.json(urls)
+    do {
+      // Written aside and renamed: a reader sees all of it or nothing.
+      try Data(text.utf8).write(to: URL(fileURLWithPath: path), options: .atomic)
+    } catch {
+      throw FerryError(.storage, "The ready file \(path) cannot be written.", cause: "\(error)")
+    }
+  }
+}

@@ -1,0 +1,52 @@
+import FerryChat
+import FerryConfig
+import FerryCore
+import FerryRuntime
+import FerryTransport
+import LocalProvider
+import PusherProvider
+
+/// One kind of provider, as the command line knows it. Adding one is one line in `Providers.all`.
+struct ProviderEntry: Sendable {
+  let name: String
+  let title: String
+  let capabilities: Capabilities
+  /// Makes an account from its section; `port` replaces a port of 0, when the service runs in this process.
+  let account: @Sendable (ConfigMapping, _ port: UInt16?, Session) throws(FerryError) -> any ChatProvider
+  /// Makes an account from a URL, and names the channel in it.
+  let open: @Sendable (String, Session) throws(FerryError) -> (any ChatProvider, ChannelID)
+
+  func accepts(url: String) -> Bool { url.hasPrefix("\(name)://") || url.hasPrefix("\(name)+http://") }
+}
+
+enum Providers {
+  static let all = [local, pusher]
+
+  private static let local = ProviderEntry(
+    name: "local", title: "Ferry's own server", capabilities: LocalAdapter.capabilities,
+    account: { mapping, port, session throws(FerryError) in
+      var settings = try LocalAdapter.Settings(mapping)
+      if let port { settings.fill(port: port) }
+      return LocalAdapter(settings: settings, client: session.client, clock: session.clock, logger: session.logger)
+    },
+    open: { url, session throws(FerryError) in
+      let (settings, channel) = try LocalAdapter.settings(fromURL: url)
+      let adapter = LocalAdapter(
+        settings: settings, client: session.client, clock: session.clock, logger: session.logger)
+      return (adapter, channel)
+    })
+
+  private static let pusher = ProviderEntry(
+    name: "pusher", title: "Pusher Channels", capabilities: PusherAdapter.capabilities,
+    account: { mapping, port, session throws(FerryError) in
+      var settings = try PusherAdapter.Settings(mapping)
+      if let port { settings.fill(port: port) }
+      return PusherAdapter(settings: settings, client: session.client, clock: session.clock, logger: session.logger)
+    },
+    open: { url, session throws(FerryError) in
+      let (settings, channel) = try PusherAdapter.settings(fromURL: url)
+      let adapter = PusherAdapter(
+        settings: settings, client: session.client, clock: session.clock, logger: session.logger)
+      return (adapter, channel)
+    })
+}

@@ -1,0 +1,62 @@
+import FerryConfig
+import FerryCore
+import FerryRuntime
+import FerryTransport
+import FoundationEssentials
+
+/// What a command works with: the configuration where there is one, and the network.
+struct Session: Sendable {
+  let client: HTTPClient
+  let logger: Logger
+  let metrics = Metrics()
+  let clock = SystemClock()
+
+  /// `allowedHosts` are the private hosts that attachments may be fetched from.
+  init(_ arguments: Arguments, allowedHosts: [String] = []) throws(FerryError) {
+    logger = Logger(component: "ferry", level: arguments.has("verbose") ? .debug : .notice)
+    client = HTTPClient(
+      loop: try LoopExecutor(name: "ferry-client"), guard: AddressGuard(allowedHosts: allowedHosts), logger: logger)
+  }
+
+  /// `--config`, else `FERRY_CONFIG`, else `ferry.yaml` here.
+  static func configuration(_ arguments: Arguments) throws(FerryError) -> Configuration {
+    let environment = ProcessInfo.processInfo.environment
+    let path = arguments["config"] ?? environment["FERRY_CONFIG"] ?? "ferry.yaml"
+    return try Configuration.load(path: path, environment: environment)
+  }
+
+  /// The provider and channel that ADDRESS names.
+  static func open(
+    _ text: String, _ arguments: Arguments
+  ) throws -> (provider: any ChatProvider, address: Address, session: Session) {
+    if text.contains("://") {
+      let session = try Session(arguments, allowedHosts: [])
+      for entry in Providers.all where entry.accepts(url: text) {
+        let (provider, channel) = try entry.open(text, session)
+        return (provider, Address(account: AccountName(entry.name), channel: channel), session)
+      }
+      throw arguments.fail("no provider understands this kind of URL; see 'ferry providers'")
+    }
+    guard let address = Address(text) else {
+      throw arguments.fail("\"\(text)\" is not an address; write account:channel or a URL")
+    }
+    let configuration = try configuration(arguments)
+    let session = try Session(arguments, allowedHosts: configuration.relay.allowHosts)
+    return (try session.account(address.account, in: configuration), address, session)
+  }
+
+  func account(
+    _ name: AccountName, in configuration: Configuration, ports: [String: UInt16] = [:]
+  ) throws(FerryError) -> any ChatProvider {
+    guard let section = configuration.accounts[name] else {
+      let names = configuration.accounts.keys.map(\.rawValue)
+      throw FerryError(
+        .badConfiguration,
+        "\(configuration.path) has no account \"\(name)\"\(suggestion(name.rawValue, among: names))")
+    }
+    guard let entry = Providers.all.first(where: { $0.name == section.provider }) else {
+      throw section.unknownProvider(valid: Providers.all.map(\.name))
+    }
+    return try entry.account(section.mapping, ports[entry.name], self)
+  }
+}

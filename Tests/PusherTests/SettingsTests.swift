@@ -1,0 +1,83 @@
+import FerryConfig
+import FerryCore
+import Testing
+
+@testable import PusherProvider
+
+@Suite struct PusherSettingsTests {
+  private func mapping(_ yaml: String) throws -> ConfigMapping {
+    try ConfigNode.parse(yaml).mapping()
+  }
+
+  @Test func `a cluster chooses the hosts`() throws {
+    let settings = try PusherAdapter.Settings(mapping("{app_id: '1', key: k, secret: s, cluster: eu}"))
+    #expect(settings.api == "https://api-eu.pusher.com")
+    #expect(settings.socket == "wss://ws-eu.pusher.com")
+    #expect(settings.marker)
+  }
+
+  @Test func `a host of one's own serves both`() throws {
+    let settings = try PusherAdapter.Settings(
+      mapping("{app_id: '1', key: k, secret: s, host: 127.0.0.1, port: 8082, tls: false, marker: false}"))
+    #expect(settings.api == "http://127.0.0.1:8082")
+    #expect(settings.socket == "ws://127.0.0.1:8082")
+    #expect(!settings.marker)
+  }
+
+  @Test func `names of events and fields are one or many`() throws {
+    let settings = try PusherAdapter.Settings(
+      mapping(
+        "{app_id: '1', key: k, secret: s, events: {message: [chat, talk], typing: client-typing}, fields: {text: body}}"
+      ))
+    #expect(settings.events.message == ["chat", "talk"])
+    #expect(settings.events.typing == ["client-typing"])
+    #expect(settings.events.edit == EventNames().edit)
+    #expect(settings.fields.text == ["body"])
+  }
+
+  @Test(arguments: [
+    "{key: k, secret: s}", "{app_id: '1', key: k, secret: s, custer: eu}",
+    "{app_id: '1', key: k, secret: s, cluster: eu, host: x}", "{app_id: '1', key: k, secret: s, port: 1}",
+    "{app_id: '1', key: k, secret: s, host: 'http://x'}", "{app_id: '1', key: k, secret: s, host: x, port: 0}",
+    "{app_id: '1', key: k, secret: s, events: {message: []}}",
+    "{app_id: '1', key: k, secret: s, events: {message: 'pusher:x'}}",
+    "{app_id: '1', key: k, secret: s, fields: {text: a.b}}", "{app_id: '1', key: k, secret: s, fields: {txt: a}}",
+  ])
+  func `what is wrong is told with its place`(yaml: String) throws {
+    let error = #expect(throws: FerryError.self) { try PusherAdapter.Settings(mapping(yaml)) }
+    #expect(error?.code == .badConfiguration)
+    #expect(error?.message.hasPrefix("ferry.yaml:1:") == true, "\(error?.message ?? "")")
+  }
+
+  @Test func `an address names everything`() throws {
+    let hosted = try #require(
+      try PusherAdapter.settings(fromURL: "pusher://KEY:SEC%2FRET@api-eu.pusher.com/apps/7/room"))
+    #expect(hosted.channel == "room")
+    #expect(hosted.settings.appID == "7")
+    #expect(hosted.settings.secret.reveal() == "SEC/RET")
+    #expect(hosted.settings.api == "https://api-eu.pusher.com")
+    #expect(hosted.settings.socket == "wss://ws-eu.pusher.com")
+    let own = try #require(try PusherAdapter.settings(fromURL: "pusher+http://k:s@127.0.0.1:8082/apps/1001/chatroom"))
+    #expect(own.settings.api == "http://127.0.0.1:8082")
+    #expect(own.settings.socket == "ws://127.0.0.1:8082")
+    #expect(try PusherAdapter.settings(fromURL: "twilio://x") == nil)
+  }
+
+  @Test(arguments: [
+    "pusher://", "pusher://h/apps/1/c", "pusher://k@h/apps/1/c", "pusher://k:s@h/apps/1", "pusher://k:s@h/app/1/c",
+  ])
+  func `half an address is refused`(url: String) {
+    #expect(throws: FerryError.self) { try PusherAdapter.settings(fromURL: url) }
+  }
+
+  @Test func `a facade's identity is digits, and its events are limited`() throws {
+    let settings = try PusherFacade.Settings(mapping("{app_id: '1001', key: k, secret: s, client_events: false}"))
+    #expect(settings.appID == "1001")
+    #expect(!settings.clientEvents)
+    #expect(settings.clientEventsPerSecond == 10)
+    #expect(throws: FerryError.self) { try PusherFacade.Settings(mapping("{app_id: abc, key: k, secret: s}")) }
+    #expect(throws: FerryError.self) {
+      try PusherFacade.Settings(mapping("{app_id: '1', key: k, secret: s, client_events_per_second: 0}"))
+    }
+  }
+}

@@ -1,0 +1,83 @@
+package import FerryCore
+import FoundationEssentials
+
+/// JSON as the Channels protocol nests it: text inside strings inside text.
+package enum JSONText {
+  /// A string as a JSON string, quotes included.
+  package static func quoted(_ text: String) -> String {
+    var bytes: [UInt8] = []
+    bytes.reserveCapacity(text.utf8.count + 16)
+    append(text, to: &bytes)
+    return String(decoding: bytes, as: UTF8.self)
+  }
+
+  static func append(_ text: String, to bytes: inout [UInt8]) {
+    bytes.append(UInt8(ascii: "\""))
+    for byte in text.utf8 {
+      switch byte {
+      case UInt8(ascii: "\""): bytes.append(contentsOf: #"\""#.utf8)
+      case UInt8(ascii: "\\"): bytes.append(contentsOf: #"\\"#.utf8)
+      case UInt8(ascii: "\n"): bytes.append(contentsOf: #"\n"#.utf8)
+      case UInt8(ascii: "\r"): bytes.append(contentsOf: #"\r"#.utf8)
+      case UInt8(ascii: "\t"): bytes.append(contentsOf: #"\t"#.utf8)
+      case 0..<0x20:
+        let digits = Array("0123456789abcdef".utf8)
+        bytes.append(contentsOf: #"\u00"#.utf8)
+        bytes.append(digits[Int(byte >> 4)])
+        bytes.append(digits[Int(byte & 15)])
+      default: bytes.append(byte)
+      }
+    }
+    bytes.append(UInt8(ascii: "\""))
+  }
+
+  /// Any value as JSON text, names in order so that equal values give equal text.
+  package static func text(of value: some Encodable) -> String {
+    let encoder = JSONEncoder()
+    encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
+    // Fails only for numbers that JSON lacks; none is ever decoded from JSON.
+    guard let data = try? encoder.encode(value) else { return "null" }
+    return String(decoding: data, as: UTF8.self)
+  }
+
+  package static func bytes(of value: some Encodable) -> [UInt8] { Array(text(of: value).utf8) }
+
+  /// Nil when the text is not JSON of that shape.
+  package static func decode<Value: Decodable>(_ type: Value.Type, from text: String) -> Value? {
+    try? JSONDecoder().decode(type, from: Data(text.utf8))
+  }
+
+  package static func decode<Value: Decodable>(_ type: Value.Type, from bytes: [UInt8]) -> Value? {
+    try? JSONDecoder().decode(type, from: Data(bytes))
+  }
+}
+
+/// A `data` member: a string as a rule, any other JSON value by way of exception.
+package enum FrameData: Hashable, Sendable, Decodable {
+  case text(String)
+  case value(JSONValue)
+
+  package init(from decoder: any Decoder) throws {
+    if let text = try? decoder.singleValueContainer().decode(String.self) {
+      self = .text(text)
+    } else {
+      self = .value(try JSONValue(from: decoder))
+    }
+  }
+
+  /// As servers send it on: a string stays as it is, anything else becomes its JSON text.
+  package var string: String {
+    switch self {
+    case .text(let text): text
+    case .value(let value): JSONText.text(of: value)
+    }
+  }
+
+  /// As applications read it: the JSON inside a string, or the bare string when it holds none.
+  package var parsed: JSONValue {
+    switch self {
+    case .text(let text): JSONText.decode(JSONValue.self, from: text) ?? .string(text)
+    case .value(let value): value
+    }
+  }
+}
