@@ -8,8 +8,8 @@ import Glibc
 /// An actor whose executor is a loop has its C state isolated by the compiler; a task that prefers the loop runs its
 /// nonisolated code there too, so that a request is read, handled and answered without changing threads.
 ///
-/// `enqueue`, `submit` and `stop` may be called from anywhere. Everything else is called on the loop's thread (checked), and
-/// handlers are called there too. Handlers must not block.
+/// `enqueue`, `submit` and `stop` may be called from anywhere. Everything else is called on the loop's thread
+/// (checked), and handlers are called there too. Handlers must not block.
 package final class LoopExecutor: SerialExecutor, TaskExecutor, @unchecked Sendable {
   // @unchecked because `jobs` is behind its lock and everything marked "loop thread" is touched by that thread only.
 
@@ -20,17 +20,14 @@ package final class LoopExecutor: SerialExecutor, TaskExecutor, @unchecked Senda
     package static let writable = Events(rawValue: EPOLLOUT.rawValue)
     /// Reported whether asked for or not: the other side is gone, or the descriptor is broken.
     package static let closed = Events(rawValue: EPOLLHUP.rawValue | EPOLLERR.rawValue)
-<<<<<<< HEAD
+    /// The other side has finished sending, which may leave us unread bytes.
+    package static let finishedSending = Events(rawValue: EPOLLRDHUP.rawValue)
 
     /// Either of the two flags of `closed` stands for both, or `contains(.closed)` would miss one alone.
     fileprivate init(reported: UInt32) {
       self.init(rawValue: reported)
       if !isDisjoint(with: .closed) { insert(.closed) }
     }
-=======
-    /// The other side has finished sending, which may leave us unread bytes.
-    package static let finishedSending = Events(rawValue: EPOLLRDHUP.rawValue)
->>>>>>> main
   }
 
   /// Names a watched descriptor. Never reused, unlike the descriptor's number.
@@ -196,15 +193,10 @@ package final class LoopExecutor: SerialExecutor, TaskExecutor, @unchecked Senda
       for job in jobs {
         job.runSynchronously(isolatedTo: asUnownedSerialExecutor(), taskExecutor: asUnownedTaskExecutor())
       }
-<<<<<<< HEAD
       let now = clock.now
       // One by one, because a handler may cancel another that is due as well.
       while let handler = timers.takeDue(at: now) { handler() }
-      if stopping && jobs.isEmpty { return }
-=======
-      for handler in timers.due(at: clock.now) { handler() }
       if stopping && jobs.isEmpty && calls.isEmpty { return }
->>>>>>> main
 
       let count = epoll_wait(epoll, &ready, Int32(ready.count), waitMilliseconds(hasJobs: !jobs.isEmpty))
       for index in 0..<Int(max(count, 0)) {
