@@ -130,6 +130,8 @@ func withServer(
 }
 
 extension WebSocket {
+  func say(_ text: String) async { _ = await sendWaiting(text) }
+
   /// The next text message, as JSON.
   func json() async throws -> JSONValue {
     guard case .text(let text) = try #require(await next()) else { return .null }
@@ -140,3 +142,9 @@ extension WebSocket {
 let lobby: ChannelID = "lobby"
 let ada = Author(id: "ada", name: "Ada")
 let bob = Author(id: "bob", name: "Bob")
+
+/// What `body` throws, or nil.
+func failure(of body: () async throws -> Void) async -> FerryError? {
+  do { try await body() } catch { return error as? FerryError }
+  return nil
+}
