@@ -39,7 +39,6 @@ import Testing
     ("Task.sleep", ["Sources/FerryRuntime/Time.swift"]),
     ("Task.detached", []),
     ("DispatchQueue", []),
-    ("ProcessInfo", []),
   ]
 
   @Test("nothing crashes on input, and waiting goes through the clock")
