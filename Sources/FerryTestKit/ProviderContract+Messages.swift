@@ -119,7 +119,8 @@ extension ProviderContract {
     Rule("a file comes back as it was sent, and with the message that names it", when: { $0.attachments == .stored }) {
       contract in
       let provider = try contract.power((any UploadingProvider).self)
-      let bytes = Crypto.randomBytes(3_000_001)
+      // With the signature of its type: a service may look.
+      let bytes = [0x89, 0x50, 0x4e, 0x47, 0x0d, 0x0a, 0x1a, 0x0a] + Crypto.randomBytes(3_000_001)
       let sha256 = Crypto.hex(Crypto.digest(.sha256, of: bytes))
       let reference = try await provider.upload(
         stream(bytes), name: "a cat.png", mediaType: "image/png", to: contract.channel)

@@ -51,7 +51,7 @@ package struct ProviderContract: Sendable {
   /// One rule, and for whom it is.
   package struct Rule: Sendable, CustomStringConvertible {
     package let name: String
-    let applies: @Sendable (Capabilities) -> Bool
+    package let applies: @Sendable (Capabilities) -> Bool
     let check: @Sendable (ProviderContract) async throws -> Void
 
     package var description: String { name }
