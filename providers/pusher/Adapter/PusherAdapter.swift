@@ -31,7 +31,8 @@ package final class PusherAdapter: ChatProvider {
     capabilities = Self.capabilities(marker: settings.marker)
   }
 
-  private static func capabilities(marker: Bool) -> Capabilities {
+  /// What an account can do that has the given marker setting.
+  package static func capabilities(marker: Bool) -> Capabilities {
     var capabilities = Capabilities()
     capabilities.edits = true
     capabilities.deletes = true
@@ -40,6 +41,7 @@ package final class PusherAdapter: ChatProvider {
     capabilities.reactions = true
     capabilities.attachments = .link
     capabilities.certainty = marker ? .window(seconds: Limits.cacheSeconds) : .none
+    capabilities.settleSeconds = 2
     // One place of the ten is the marker's.
     capabilities.batch = marker ? Limits.eventsPerBatch - 1 : Limits.eventsPerBatch
     // Leaves room for names, links and the stamp in the 10,240 bytes of an event.
@@ -79,7 +81,8 @@ package final class PusherAdapter: ChatProvider {
     guard let name = ChannelName(channel.rawValue, longest: ChannelName.longestSent) else {
       throw FerryError(
         .badRequest,
-        "\"\(channel)\" cannot be a Pusher channel: 1 to \(ChannelName.longestSent) letters, digits and signs _-=@,.; are.")
+        "\"\(channel)\" cannot be a Pusher channel: 1 to \(ChannelName.longestSent) letters, digits and signs _-=@,.; are."
+      )
     }
     guard !name.isEncrypted else {
       throw FerryError(.unsupported, "Ferry does not read or write encrypted Pusher channels such as \"\(channel)\".")

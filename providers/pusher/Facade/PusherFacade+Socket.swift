@@ -30,9 +30,7 @@ extension PusherFacade {
 
   /// The newest of ours that was offered: a client that offers one gives up when none is chosen.
   private static func subprotocol(offered headers: HTTPHeaders) -> String? {
-    let offered = headers.all("Sec-WebSocket-Protocol").flatMap { $0.split(separator: ",") }
-      .map { $0.drop { $0 == " " }.prefix { $0 != " " } }
-    return protocols.reversed().lazy.map { "\(subprotocols)\($0)" }.first { offered.contains(Substring($0)) }
+    protocols.reversed().map { "\(subprotocols)\($0)" }.first { headers.list("Sec-WebSocket-Protocol", contains: $0) }
   }
 
   private func serve(_ socket: WebSocket, key: String, version: String?) async {
