@@ -2,6 +2,7 @@
 import hashlib
 import json
 import os
+import pathlib
 import random
 import urllib.parse
 
@@ -17,9 +18,13 @@ ADA = {"id": "ada", "name": "Ada"}
 VERBS = ("get", "put", "post", "patch", "delete")
 
 
+DOCUMENT = yaml.safe_load(
+    (pathlib.Path(__file__).parents[3] / "providers/local/openapi.yaml").read_text(encoding="utf-8"))
+
+
 @pytest.fixture
-def document(request):
-    return yaml.safe_load((request.config.rootpath / "providers/local/openapi.yaml").read_text())
+def document():
+    return DOCUMENT
 
 
 def operations(document):
@@ -170,15 +175,10 @@ def everything(api):
 
     # Nobody without a token
     values = {"room": "r", "id": "1", "user": "u", "emoji": "x", "sha256": "0" * 64}
-    for method, path in [each for each in operations(yaml_document()) if each[1] not in ("/healthz", "/v1/live")]:
+    for method, path in [each for each in operations(DOCUMENT) if each[1] not in ("/healthz", "/v1/live")]:
         for token in (None, "wrong"):
             used = {name: value for name, value in values.items() if "{" + name + "}" in path}
             api.call(401, method, path, token=token, **used)
-
-
-def yaml_document():
-    import pathlib
-    return yaml.safe_load((pathlib.Path(__file__).parents[3] / "providers/local/openapi.yaml").read_text())
 
 
 def test_other_methods_are_refused_with_those_allowed(server, document):
