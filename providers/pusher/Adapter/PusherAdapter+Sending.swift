@@ -55,6 +55,15 @@ extension PusherAdapter: BatchingProvider {
     return Marker.key(in: data) == key ? .found(Marker.messageID(key)) : .absent
   }
 
+  /// A batch's marker holds the key of its last message.
+  package func find(_ keys: [SendKey], in channel: ChannelID) async throws(FerryError) -> [Finding] {
+    guard let last = keys.last else { return [] }
+    switch try await find(last, in: channel) {
+    case .found: return keys.map { .found(Marker.messageID($0)) }
+    case let finding: return keys.map { _ in finding }
+    }
+  }
+
   // MARK: The marker
 
   private func markerData(for channel: ChannelID, _ key: SendKey) async throws(FerryError) -> String? {

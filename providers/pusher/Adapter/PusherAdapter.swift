@@ -40,6 +40,7 @@ package final class PusherAdapter: ChatProvider {
     capabilities.reactions = true
     capabilities.attachments = .link
     capabilities.certainty = marker ? .window(seconds: Limits.cacheSeconds) : .none
+    capabilities.settleSeconds = 2
     // One place of the ten is the marker's.
     capabilities.batch = marker ? Limits.eventsPerBatch - 1 : Limits.eventsPerBatch
     // Leaves room for names, links and the stamp in the 10,240 bytes of an event.

@@ -137,12 +137,9 @@ struct Session: Sendable {
     let joins = frame.event == "pusher_internal:member_added"
     let name = data["user_info"]?["name"]?.text ?? members[channel]?[id] ?? ""
     members[channel, default: [:]][id] = joins ? name : nil
-    let author = Author(id: UserID(id), name: name.isEmpty ? id : name)
-    return [
-      .deliver(
-        Event(
-          key: EventKey("p:\(unique)"), channel: channel, time: now, kind: joins ? .joined(author) : .left(author)))
-    ]
+    let member = Membership(member: Author(id: UserID(id), name: name.isEmpty ? id : name))
+    let kind: Event.Kind = joins ? .joined(member) : .left(member)
+    return [.deliver(Event(key: EventKey("p:\(unique)"), channel: channel, time: now, kind: kind))]
   }
 
   private mutating func event(_ frame: Frame, now: Timestamp) -> [Action] {
