@@ -7,6 +7,11 @@ package struct TypingThrottle: Sendable {
   package struct Key: Hashable, Sendable {
     let source: Address
     let sender: UserID
+
+    package init(source: Address, sender: UserID) {
+      self.source = source
+      self.sender = sender
+    }
   }
 
   private struct State {

@@ -21,8 +21,10 @@ package struct SystemClock: FerryClock {
 extension Timestamp {
   /// `2026-11-30T08:00:00.123Z`
   package var iso8601: String {
-    Date(timeIntervalSince1970: Double(milliseconds) / 1000)
-      .formatted(Date.ISO8601FormatStyle(includingFractionalSeconds: true))
+    // Foundation rounds the fraction down from a binary number, which loses a millisecond at times.
+    let part = ((milliseconds % 1000) + 1000) % 1000
+    let seconds = Date(timeIntervalSince1970: Double((milliseconds - part) / 1000)).formatted(.iso8601)
+    return "\(seconds.dropLast()).\(String(part + 1000).dropFirst())Z"
   }
 
   /// With or without fractional seconds; nil for anything else.

@@ -37,19 +37,25 @@ final class BytePipe: Sendable {
 
   /// Nothing more comes. After a failure what is in the pipe is dropped and both sides fail.
   func finish(_ failure: FerryError? = nil) {
-    let waiter = state.withLock { state -> CheckedContinuation<Void, Never>? in
-      guard !state.isFinished else { return nil }
+    let (waiter, isWoken) = state.withLock { state -> (CheckedContinuation<Void, Never>?, Bool) in
+      guard !state.isFinished else { return (nil, false) }
       state.isFinished = true
       state.failure = failure
       if failure != nil {
         state.pieces = []
         state.count = 0
       }
-      defer { state.waiter = nil }
-      return state.waiter
+      defer {
+        state.waiter = nil
+        state.isStopped = false
+      }
+      return (state.waiter, state.isStopped)
     }
     waiter?.resume()
+    if isWoken { wake() }
   }
+
+  var failure: FerryError? { state.withLock { $0.failure } }
 
   // MARK: The callback side
 

@@ -7,10 +7,12 @@ actor FanOut {
   private let loop: LoopExecutor
   private let port: UInt16
   private var wires: [Wire] = []
+  private var readers: [Reader] = []
   private var publisher: Wire?
   private var subscribed = 0
   private var delivered = 0
   private var answers = 0
+  private var responses = WordCounter("HTTP/1.1 200")
   private var lost = false
   private var sentAt: [ContinuousClock.Instant] = []
   private var latencies: [Double] = []
@@ -25,7 +27,6 @@ actor FanOut {
 
   static func run(subscribers: Int, idle: Int, events: Int) async throws {
     let child = try Child("serve", config: Configurations.serve)
-    defer { child.stop() }
     let load = try FanOut(port: child.port("pusher"))
     let before = child.residentMB
     try await load.connect(subscribers: subscribers, idle: idle)
@@ -43,62 +44,60 @@ actor FanOut {
       ]
     ).print()
     await load.close()
+    await child.stop()
   }
 
   private func connect(subscribers: Int, idle: Int) async throws {
     for index in 0..<(subscribers + idle) {
-      let isSubscriber = index < subscribers
-      var established = WordCounter("connection_established")
-      var succeeded = WordCounter("subscription_succeeded")
-      var events = WordCounter("load-event")
-      var wire: Wire?
-      wire = try Wire(port: port, loop: loop) { [unowned self] bytes in
-        self.assumeIsolated { load in
-          guard let bytes else { return load.lost = true }
-          if established.count == 0 {
-            established.feed(bytes)
-            if established.count == 1 {
-              if isSubscriber {
-                wire?.send(
-                  WebSocketText.frame(#"{"event":"pusher:subscribe","data":{"channel":"load"}}"#))
-              } else {
-                load.subscribed += 1
-              }
-            }
-          }
-          if succeeded.count == 0 {
-            succeeded.feed(bytes)
-            if succeeded.count == 1 { load.subscribed += 1 }
-          }
-          let known = events.count
-          events.feed(bytes)
-          for event in known..<events.count {
-            load.delivered += 1
-            load.latencies.append(milliseconds(load.sentAt[event].duration(to: .now)))
-          }
-          load.check()
-        }
+      readers.append(Reader(isSubscriber: index < subscribers))
+      let wire = try Wire(port: port, loop: loop) { [unowned self] bytes in
+        self.assumeIsolated { $0.received(bytes, index) }
       }
-      if let wire {
-        wire.send(WebSocketText.upgrade("/app/bench-key?protocol=7&client=bench&version=1"))
-        wires.append(wire)
-      }
+      wires.append(wire)
+      wire.send(WebSocketText.upgrade("/app/bench-key?protocol=7&client=bench&version=1"))
       if index % 64 == 63 { await wait { self.subscribed > index - 64 } }
     }
     await wait { self.subscribed == subscribers + idle || self.lost }
     if lost { throw FerryError(.unavailable, "A subscriber lost its connection.") }
   }
 
+  /// What one socket has seen so far.
+  private struct Reader {
+    let isSubscriber: Bool
+    var established = WordCounter("connection_established")
+    var succeeded = WordCounter("subscription_succeeded")
+    var events = WordCounter("load-event")
+  }
+
+  private func received(_ bytes: [UInt8]?, _ index: Int) {
+    guard let bytes else { return lost = true }
+    if readers[index].established.count == 0 {
+      readers[index].established.feed(bytes)
+      if readers[index].established.count == 1 {
+        if readers[index].isSubscriber {
+          wires[index].send(WebSocketText.frame(#"{"event":"pusher:subscribe","data":{"channel":"load"}}"#))
+        } else {
+          subscribed += 1
+        }
+      }
+    }
+    if readers[index].succeeded.count == 0 {
+      readers[index].succeeded.feed(bytes)
+      if readers[index].succeeded.count == 1 { subscribed += 1 }
+    }
+    let known = readers[index].events.count
+    readers[index].events.feed(bytes)
+    for event in known..<readers[index].events.count {
+      delivered += 1
+      latencies.append(milliseconds(sentAt[event].duration(to: .now)))
+    }
+    check()
+  }
+
   /// One trigger after the other, on one connection; returns the seconds until all had arrived.
   private func publish(_ events: Int, to subscribers: Int) async throws -> Double {
-    var responses = WordCounter("HTTP/1.1 200")
     publisher = try Wire(port: port, loop: loop) { [unowned self] bytes in
-      self.assumeIsolated { load in
-        guard let bytes else { return }
-        responses.feed(bytes)
-        load.answers = responses.count
-        load.check()
-      }
+      self.assumeIsolated { $0.answered(bytes) }
     }
     latencies.reserveCapacity(events * subscribers)
     let start = ContinuousClock.now
@@ -109,6 +108,13 @@ actor FanOut {
     }
     await wait { self.delivered >= events * subscribers || self.lost }
     return start.duration(to: .now).inSeconds
+  }
+
+  private func answered(_ bytes: [UInt8]?) {
+    guard let bytes else { return lost = true }
+    responses.feed(bytes)
+    answers = responses.count
+    check()
   }
 
   private func trigger(_ event: Int) -> [UInt8] {

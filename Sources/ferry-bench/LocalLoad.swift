@@ -7,10 +7,12 @@ actor LocalLoad {
   private let loop: LoopExecutor
   private let port: UInt16
   private var posters: [Wire] = []
-  private var answers: [Int] = []
+  private var answers: [WordCounter] = []
   private var reader: Wire?
   private var seen = 0
   private var isSubscribed = false
+  private var counter = WordCounter("bench-message")
+  private var subscribed = WordCounter("\"subscribed\"")
   private var sentAt: [ContinuousClock.Instant] = []
   private(set) var latencies: [Double] = []
   private var waiting: [(condition: () -> Bool, continuation: CheckedContinuation<Void, Never>)] = []
@@ -24,27 +26,27 @@ actor LocalLoad {
 
   /// Counts the messages that appear in `room` from now on.
   func watch(_ room: String) async throws {
-    var counter = WordCounter("bench-message")
-    var subscribed = WordCounter("\"subscribed\"")
     let wire = try Wire(port: port, loop: loop) { [unowned self] bytes in
-      self.assumeIsolated { load in
-        guard let bytes else { return }
-        if !load.isSubscribed {
-          subscribed.feed(bytes)
-          load.isSubscribed = subscribed.count > 0
-        }
-        counter.feed(bytes)
-        for index in load.seen..<max(counter.count, load.seen) where index < load.sentAt.count {
-          load.latencies.append(milliseconds(load.sentAt[index].duration(to: .now)))
-        }
-        load.seen = counter.count
-        load.check()
-      }
+      self.assumeIsolated { $0.read(bytes) }
     }
     reader = wire
     wire.send(WebSocketText.upgrade("/v1/live?token=bench"))
     wire.send(WebSocketText.frame(#"{"type":"subscribe","room":"\#(room)"}"#))
     await wait { self.isSubscribed }
+  }
+
+  private func read(_ bytes: [UInt8]?) {
+    guard let bytes else { return }
+    if !isSubscribed {
+      subscribed.feed(bytes)
+      isSubscribed = subscribed.count > 0
+    }
+    counter.feed(bytes)
+    for index in seen..<max(counter.count, seen) where index < sentAt.count {
+      latencies.append(milliseconds(sentAt[index].duration(to: .now)))
+    }
+    seen = counter.count
+    check()
   }
 
   /// `count` posts over `connections`, each one waiting for its answer before the next; returns the seconds.
@@ -81,22 +83,22 @@ actor LocalLoad {
 
   private func open(_ connections: Int) throws {
     for index in posters.count..<max(connections, posters.count) {
-      var responses = WordCounter("HTTP/1.1 20")
-      answers.append(0)
+      answers.append(WordCounter("HTTP/1.1 20"))
       posters.append(
         try Wire(port: port, loop: loop) { [unowned self] bytes in
-          self.assumeIsolated { load in
-            guard let bytes else { return }
-            responses.feed(bytes)
-            load.answers[index] = responses.count
-            load.check()
-          }
+          self.assumeIsolated { $0.answered(bytes, index) }
         })
     }
   }
 
+  private func answered(_ bytes: [UInt8]?, _ index: Int) {
+    guard let bytes else { return }
+    answers[index].feed(bytes)
+    check()
+  }
+
   private func postAll(_ count: Int, on connection: Int, batch: Int) async {
-    var done = answers[connection]
+    var done = answers[connection].count
     var left = count
     while left > 0 {
       let size = min(batch, left)
@@ -104,7 +106,7 @@ actor LocalLoad {
       done += 1
       left -= size
       let target = done
-      await wait { self.answers[connection] >= target }
+      await wait { self.answers[connection].count >= target }
     }
   }
 

@@ -8,11 +8,11 @@ final class Wire {
   private let descriptor: Int32
   private var watch: LoopExecutor.WatchID?
   private var unsent: [UInt8] = []
-  private static let buffer = UnsafeMutableRawBufferPointer.allocate(byteCount: 1 << 18, alignment: 16)
+  private static let pieceBytes = 1 << 16
 
   /// Connects to 127.0.0.1. `received` is called with every piece that arrives, and with nil when the other side is
   /// gone.
-  init(port: UInt16, loop: LoopExecutor, received: @escaping (UnsafeRawBufferPointer?) -> Void) throws(FerryError) {
+  init(port: UInt16, loop: LoopExecutor, received: @escaping @Sendable ([UInt8]?) -> Void) throws(FerryError) {
     self.loop = loop
     descriptor = socket(AF_INET, Int32(SOCK_STREAM.rawValue) | Int32(SOCK_CLOEXEC.rawValue), 0)
     var address = sockaddr_in()
@@ -48,12 +48,16 @@ final class Wire {
     Glibc.close(descriptor)
   }
 
-  private func read(_ received: (UnsafeRawBufferPointer?) -> Void) {
+  private func read(_ received: ([UInt8]?) -> Void) {
     while watch != nil {
-      let count = Glibc.read(descriptor, Self.buffer.baseAddress, Self.buffer.count)
+      var count = 0
+      let piece = [UInt8](unsafeUninitializedCapacity: Self.pieceBytes) { buffer, initialized in
+        count = Glibc.read(descriptor, buffer.baseAddress, buffer.count)
+        initialized = max(count, 0)
+      }
       if count > 0 {
-        received(UnsafeRawBufferPointer(rebasing: Self.buffer[..<count]))
-        if count < Self.buffer.count { return }
+        received(piece)
+        if count < Self.pieceBytes { return }
       } else {
         if count < 0, errno == EAGAIN || errno == EINTR { return }
         received(nil)
@@ -66,7 +70,7 @@ final class Wire {
     guard let watch else { return }
     while !unsent.isEmpty {
       let count = unsent.withUnsafeBytes {
-        Glibc.send(descriptor, $0.baseAddress, $0.count, Int32(MSG_NOSIGNAL.rawValue))
+        Glibc.send(descriptor, $0.baseAddress, $0.count, Int32(MSG_NOSIGNAL))
       }
       guard count > 0 else { break }
       unsent.removeFirst(count)
@@ -84,7 +88,7 @@ struct WordCounter {
   init(_ word: String) { self.word = Array(word.utf8) }
 
   /// The word must not contain its own first byte again.
-  mutating func feed(_ bytes: UnsafeRawBufferPointer) {
+  mutating func feed(_ bytes: [UInt8]) {
     for byte in bytes {
       if byte == word[matched] {
         matched += 1

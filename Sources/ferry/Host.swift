@@ -1,5 +1,8 @@
 import FerryCore
+import FerryRelay
 import FerryRuntime
+import FerryStorage
+import FerryTransport
 import FoundationEssentials
 import Glibc
 

@@ -16,7 +16,8 @@ struct EventWriter: Sendable {
       }
       images.append(
         FerryField.Image(
-          name: attachment.name, type: attachment.mediaType, size: attachment.size, sha256: attachment.sha256, url: url))
+          name: attachment.name, type: attachment.mediaType, size: attachment.size, sha256: attachment.sha256, url: url)
+      )
     }
     var data = base(id: id, ferry)
     data[fields.sender[0]] = .string(message.author.name)

@@ -31,7 +31,8 @@ package final class PusherAdapter: ChatProvider {
     capabilities = Self.capabilities(marker: settings.marker)
   }
 
-  private static func capabilities(marker: Bool) -> Capabilities {
+  /// What an account can do that has the given marker setting.
+  package static func capabilities(marker: Bool) -> Capabilities {
     var capabilities = Capabilities()
     capabilities.edits = true
     capabilities.deletes = true
@@ -80,7 +81,8 @@ package final class PusherAdapter: ChatProvider {
     guard let name = ChannelName(channel.rawValue, longest: ChannelName.longestSent) else {
       throw FerryError(
         .badRequest,
-        "\"\(channel)\" cannot be a Pusher channel: 1 to \(ChannelName.longestSent) letters, digits and signs _-=@,.; are.")
+        "\"\(channel)\" cannot be a Pusher channel: 1 to \(ChannelName.longestSent) letters, digits and signs _-=@,.; are."
+      )
     }
     guard !name.isEncrypted else {
       throw FerryError(.unsupported, "Ferry does not read or write encrypted Pusher channels such as \"\(channel)\".")

@@ -101,8 +101,9 @@ struct Session: Sendable {
     if let code, socketID == nil || code != Int64(ErrorCode.unauthorized.rawValue), (4000...4299).contains(code) {
       return [.end(Ending(code: Int(code), reason: message))]
     }
-    guard let channel = pending.sorted(by: { $0.rawValue.utf8.count > $1.rawValue.utf8.count })
-      .first(where: { message.contains($0.rawValue) })
+    guard
+      let channel = pending.sorted(by: { $0.rawValue.utf8.count > $1.rawValue.utf8.count })
+        .first(where: { message.contains($0.rawValue) })
     else { return [] }
     if message.contains("Existing subscription") { return confirm(channel) }
     return [.refused(channel, reason: message)]

@@ -137,7 +137,9 @@ extension PusherFacade {
     if !hub.withLock({ $0.knowsCache(of: name) }) {
       let kept = try await store.kept(name)
       let now = clock.now()
-      let cached = kept.map { Hub.Cached(frame: $0.event, time: now.advanced(by: .milliseconds(Int64($0.age * -1000)))) }
+      let cached = kept.map {
+        Hub.Cached(frame: $0.event, time: now.advanced(by: .milliseconds(Int64($0.age * -1000))))
+      }
       hub.withLock { hub in
         // An event published meanwhile is newer.
         if !hub.knowsCache(of: name) { hub.remember(cached, for: name) }

@@ -1,0 +1,48 @@
+package import FerryCore
+import FerryRuntime
+import FerryStorage
+
+extension ChatService {
+  /// Stores bytes as they arrive and returns how messages name them. Storing the same bytes again is harmless.
+  ///
+  /// Nothing is left behind when the stream fails, is longer than `limits.fileBytes`, has another size than it declares, or
+  /// another sum than `expectedSHA256`. Cancelling the task has that effect too.
+  package func store(
+    _ bytes: ByteStream, name: String, mediaType: String, expectedSHA256: String? = nil
+  ) async throws(FerryError) -> StoredFile {
+    let name = FileName.plain(name)
+    try limits.checkName(name, "file's name")
+    try limits.checkName(mediaType, "file's type")
+    let kept = try await shelf.store(bytes, limit: limits.fileBytes, expectedSHA256: expectedSHA256)
+    let file = StoredFile(
+      sha256: kept.sha256, mediaType: ImageType.of(kept.head) ?? MediaType.declared(mediaType), size: kept.size,
+      name: name)
+    let now = clock.now()
+    return try await database.write { connection in
+      try connection.execute(
+        "INSERT INTO files(sha256, media_type, size, name, created) VALUES (?, ?, ?, ?, ?) ON CONFLICT DO NOTHING",
+        .text(file.sha256), .text(file.mediaType), .integer(file.size), .text(file.name),
+        .integer(now.milliseconds))
+      return try Self.file(file.sha256, connection) ?? file
+    }
+  }
+
+  /// What is known of a file; throws `notFound` when it is not here.
+  package func file(_ sha256: String) async throws(FerryError) -> StoredFile {
+    let found = try await database.read { try Self.file(sha256, $0) }
+    guard let found else { throw FerryError(.notFound, "There is no such file.") }
+    return found
+  }
+
+  /// The bytes of a file.
+  package func bytes(of file: StoredFile) async throws(FerryError) -> ByteStream {
+    try await shelf.open(file.sha256, mediaType: file.mediaType)
+  }
+
+  static func file(_ sha256: String, _ connection: Connection) throws -> StoredFile? {
+    guard FileShelf.isName(sha256) else { return nil }
+    return try connection.first(
+      "SELECT sha256, media_type, size, name FROM files WHERE sha256 = ?", .text(sha256)
+    ) { StoredFile(sha256: $0.text(0), mediaType: $0.text(1), size: $0.integer(2), name: $0.text(3)) }
+  }
+}

@@ -1,0 +1,73 @@
+import FerryChat
+import FerryCore
+import FerryTransport
+
+extension LocalServer {
+  func post(_ request: HTTPRequest, to room: ChannelID, _ caller: Caller) async throws(FerryError) -> HTTPResponse {
+    // A full batch of the longest texts, escaped, with room for what is around them.
+    let body = try await request.json(Bodies.Post.self, upTo: chat.limits.batch * chat.limits.textBytes * 2)
+    guard let several = body.messages else {
+      let posted = try await chat.post(try body.draft(), to: room, by: caller)
+      var response = HTTPResponse.json(Wire.Message(posted.message), status: posted.isRepeat ? 200 : 201)
+      let id = posted.message.message.id
+      response.headers.set("Location", "/v1/rooms/\(PercentEncoding.encode(room.rawValue))/messages/\(id)")
+      return response
+    }
+    var drafts: [Draft] = []
+    for one in several { drafts.append(try one.draft()) }
+    let posted = try await chat.post(drafts, to: room, by: caller)
+    return .json(
+      Answers.Messages(messages: posted.map { Wire.Message($0.message) }, next: nil),
+      status: posted.allSatisfy(\.isRepeat) ? 200 : 201)
+  }
+
+  func messages(_ request: HTTPRequest, of room: ChannelID) async throws(FerryError) -> HTTPResponse {
+    let clientIDs = request.queryItems.filter { $0.name == "client_id" }.map { SendKey($0.value) }
+    if !clientIDs.isEmpty {
+      let found = try await chat.messages(byClientIDs: clientIDs, in: room)
+      return .json(Answers.Messages(messages: found.map(Wire.Message.init), next: nil))
+    }
+    let order: HistoryOrder
+    switch request.query("order") {
+    case nil, "newest": order = .newestFirst
+    case "oldest": order = .oldestFirst
+    default: throw FerryError(.badRequest, "\"order\" is newest or oldest.")
+    }
+    let page = try await chat.history(
+      of: room, order: order, after: request.query("after").map { MessageID($0) },
+      before: request.query("before").map { MessageID($0) }, limit: try request.limit(50))
+    return .json(Answers.Messages(messages: page.messages.map(Wire.Message.init), next: page.next?.rawValue))
+  }
+
+  func message(
+    _ request: HTTPRequest, _ id: MessageID, in room: ChannelID, _ caller: Caller
+  ) async throws(FerryError) -> HTTPResponse {
+    switch request.method {
+    case "PATCH":
+      let change = try await request.json(Bodies.Edit.self).change()
+      return .json(Wire.Message(try await chat.edit(id, in: room, to: change, by: caller)))
+    case "DELETE":
+      let act = try await request.json(Bodies.Act.self)
+      try await chat.delete(id, in: room, by: caller, as: act.by?.author, stamp: act.stamp)
+      return .nothing
+    default:
+      return .json(Wire.Message(try await chat.message(id, in: room)))
+    }
+  }
+
+  func react(
+    _ request: HTTPRequest, _ emoji: String, to id: MessageID, in room: ChannelID, _ caller: Caller
+  ) async throws(FerryError) -> HTTPResponse {
+    let act = try await request.json(Bodies.Act.self)
+    let named = act.by?.author ?? request.query("user").map { Author(id: UserID($0), name: $0) }
+    let reaction = Reaction(
+      message: id, by: try caller.author(named), emoji: emoji, added: request.method == "PUT", stamp: act.stamp)
+    try await chat.react(reaction, in: room, by: caller)
+    return .nothing
+  }
+}
+
+extension HTTPResponse {
+  /// Done, and nothing to say.
+  static var nothing: HTTPResponse { HTTPResponse(status: 204, headers: [:], body: .empty) }
+}
