@@ -18,11 +18,13 @@ extension ServerLoop {
     let connection = Connection(descriptor: cmhd_descriptor(handle), address: address)
     connections[handle] = connection
     countByAddress[address, default: 0] += 1
+    watchForHangUp(connection)
     return connection
   }
 
   func closed(_ handle: OpaquePointer) {
     guard let connection = connections.removeValue(forKey: handle) else { return }
+    unwatch(connection)
     if !connection.isUpgraded { uncount(connection.address) }
   }
 
@@ -186,8 +188,6 @@ extension ServerLoop {
   func completed(_ exchange: Exchange, isWhole: Bool) {
     exchange.phase = .over
     exchanges[exchange.id] = nil
-    if let watch = exchange.hangUpWatch { loop.unwatch(watch) }
-    exchange.hangUpWatch = nil
     exchange.connection.exchange = nil
     exchange.connection.waitingSince = .now
     exchange.upgraded?.resume(returning: nil)
@@ -202,6 +202,7 @@ extension ServerLoop {
   func upgraded(_ exchange: Exchange, descriptor: Int32, early: [UInt8], upgrade: OpaquePointer) {
     guard let waiter = exchange.upgraded, case .webSocket(let subprotocol, let settings, _)? = exchange.response?.body
     else { return cmhd_end_upgrade(upgrade) }
+    unwatch(exchange.connection)
     let wire: SocketWire
     if isSecure {
       // libmicrohttpd goes on to encrypt; our end of its pair is closed through it.
