@@ -25,6 +25,8 @@ final class FrameReader {
   private var taken = 0
   private var frameLength = 0
   private var isInMessage = false
+  /// A control frame was fragmented or of a wrong length, which wslay lets pass in part (RFC 6455, 5.5 and 5.5.1).
+  private var isBadControl = false
   private let isServer: Bool
 
   init(isServer: Bool) {
@@ -53,8 +55,15 @@ final class FrameReader {
     let status = wslay_event_recv(context)
     while wslay_event_want_write(context) != 0, wslay_event_send(context) == 0 {}
     input = UnsafeRawBufferPointer(start: nil, count: 0)
-    if status != 0 || (result.closed == nil && wslay_event_get_close_sent(context) != 0) {
-      result.violation = status != 0 ? 1002 : wslay_event_get_status_code_sent(context)
+    let isRefused = status != 0 || (result.closed == nil && wslay_event_get_close_sent(context) != 0)
+    if isBadControl || isRefused {
+      result.closed = nil
+      let code = wslay_event_get_status_code_sent(context)
+      // For some violations wslay queues a close without a code.
+      result.violation = isBadControl || ![1007, 1009].contains(code) ? 1002 : code
+      if result.violation != code {
+        result.answer = FrameEncoding.close(code: 1002, reason: "", isMasked: !isServer)
+      }
     }
     result.isBetweenMessages = taken == 0 && !isInMessage && result.closed == nil && result.violation == nil
     defer { result = Result() }
@@ -77,13 +86,18 @@ final class FrameReader {
   fileprivate func started(payloadLength: UInt64, isFinal: Bool, opcode: UInt8) {
     let extended = payloadLength < 126 ? 0 : payloadLength < 65536 ? 2 : 8
     frameLength = 2 + extended + (isServer ? 4 : 0) + Int(clamping: payloadLength)
-    if opcode & 8 == 0 { isInMessage = !isFinal }
+    if opcode & 8 == 0 {
+      isInMessage = !isFinal
+    } else if !isFinal || payloadLength > 125 || (opcode == WSLAY_CONNECTION_CLOSE.rawValue && payloadLength == 1) {
+      isBadControl = true
+    }
   }
 
   /// wslay reads ahead into its own buffer, so more may have been taken than this frame.
   fileprivate func ended() { taken -= frameLength }
 
   fileprivate func received(_ opcode: UInt8, _ payload: UnsafeBufferPointer<UInt8>, status: UInt16) {
+    guard !isBadControl else { return }
     switch opcode {
     case UInt8(WSLAY_TEXT_FRAME.rawValue):
       result.messages.append(.text(String(decoding: payload, as: UTF8.self)))

@@ -164,7 +164,8 @@ struct HTTPServerTests {
       #expect(declared.status == 413)
       #expect(String(decoding: try await declared.collect(upTo: 1000), as: UTF8.self).contains("1000 bytes"))
       let chunked = try await bench.client.send(
-        ClientRequest(method: "POST", url: bench.url("/"), body: .stream(sized(nil, [UInt8](repeating: 1, count: 1500)))))
+        ClientRequest(
+          method: "POST", url: bench.url("/"), body: .stream(sized(nil, [UInt8](repeating: 1, count: 1500)))))
       #expect(chunked.status == 413)
       let exact = try await bench.client.send(
         ClientRequest(method: "POST", url: bench.url("/"), body: .bytes([UInt8](repeating: 65, count: 1000))))
@@ -215,7 +216,9 @@ struct HTTPServerTests {
     let handler: @Sendable (HTTPRequest) async -> HTTPResponse = { _ in
       HTTPResponse(
         status: 101,
-        body: .webSocket(subprotocol: nil, settings: WebSocketSettings()) { socket in while await socket.next() != nil {} })
+        body: .webSocket(subprotocol: nil, settings: WebSocketSettings()) { socket in
+          while await socket.next() != nil {}
+        })
     }
     try await withBench(settings, handler: handler) { bench in
       let port = bench.port

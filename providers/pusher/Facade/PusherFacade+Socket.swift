@@ -92,16 +92,9 @@ extension PusherFacade {
       // What the store keeps has to be at hand before the seat is taken, so that nothing comes between.
       if channel.isCache { try await cached(channel) }
       let now = clock.now()
-      try hub.withLock { hub throws(Refusal) in
-        if !hub.isSubscribed(socket.id, to: name) {
-          if let member, hub.isFull(name, for: member.id) {
-            throw Refusal(400, "Channel \(name) is full: it takes \(Limits.presenceMembers) members")
-          }
-          if hub.connections[socket.id]?.seats.count ?? 0 >= settings.channelsPerConnection {
-            throw Refusal(400, "This connection has \(settings.channelsPerConnection) subscriptions already")
-          }
-        }
-        hub.join(channel, socket.id, as: member, now: now)
+      let limit = settings.channelsPerConnection
+      if let refusal = hub.withLock({ $0.admit(channel, socket.id, as: member, limit: limit, now: now) }) {
+        refuse(name, refusal, socket)
       }
     } catch let refusal as Refusal {
       refuse(name, refusal, socket)
