@@ -241,33 +241,6 @@ struct WebSocketTests {
     loop.stop()
   }
 
-  @Test("two thousand sockets come and go, and memory and descriptors are where they were")
-  func comeAndGo() async throws {
-    try await withBench(handler: Self.echo) { bench in
-      let port = bench.port
-      let round: @Sendable () async throws -> Int = {
-        let sockets = try await blocking {
-          let sockets = try (0..<2000).map { _ in try RawSocket(port: port) }
-          for socket in sockets { _ = try socket.openWebSocket() }
-          return sockets
-        }
-        try await eventually("all are open") { await bench.server.connections == 2000 }
-        let memory = Machine.residentMemory
-        for socket in sockets.prefix(1000) { try socket.write(RawSocket.frame(0x88, [3, 232])) }
-        return memory
-      }
-      _ = try await round()
-      try await eventually("all are gone") { await bench.server.connections == 0 }
-      let descriptors = Machine.openDescriptors
-      let before = Machine.residentMemory
-      let during = try await round()
-      try await eventually("all are gone again") { await bench.server.connections == 0 }
-      #expect(abs(Machine.openDescriptors - descriptors) < 16)
-      #expect(Machine.residentMemory - before < 6 << 20)
-      #expect((during - before) / 2000 < 9 << 10, "\((during - before) / 2000) bytes a socket")
-    }
-  }
-
   @Test("random bytes, truncated and broken frames end one socket and disturb no other")
   func garbage() async throws {
     try await withBench(handler: Self.echo) { bench in
