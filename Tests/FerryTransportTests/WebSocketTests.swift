@@ -12,7 +12,7 @@ struct WebSocketTests {
     { _ in HTTPResponse(status: 101, body: .webSocket(subprotocol: nil, settings: settings, serve: serve)) }
   }
 
-  private static let echo = socketHandler { socket in
+  static let echo = socketHandler { socket in
     while case .text(let text)? = await socket.next() { socket.send(text) }
   }
 
