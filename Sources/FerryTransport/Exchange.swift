@@ -14,6 +14,9 @@ final class Connection {
   var hangUpWatch: LoopExecutor.WatchID?
   /// The socket has been handed to a WebSocket, which counts as a connection from now on.
   var isUpgraded = false
+  /// The client has ended its stream.
+  var isHalfClosed = false
+  var isClosed = false
 
   init(descriptor: Int32, address: String) {
     self.descriptor = descriptor

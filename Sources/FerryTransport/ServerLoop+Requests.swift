@@ -25,6 +25,7 @@ extension ServerLoop {
   func closed(_ handle: OpaquePointer) {
     guard let connection = connections.removeValue(forKey: handle) else { return }
     unwatch(connection)
+    connection.isClosed = true
     if !connection.isUpgraded { uncount(connection.address) }
   }
 
@@ -95,6 +96,7 @@ extension ServerLoop {
   }
 
   private func receive(_ bytes: UnsafeRawBufferPointer, for exchange: Exchange) -> Int? {
+    remindOfEnd(exchange.connection)
     if exchange.received + bytes.count > settings.bodyBytes, !exchange.isTooLarge {
       exchange.isTooLarge = true
       exchange.body.finish(FerryError(.tooLarge, "The body is larger than \(settings.bodyBytes) bytes."))
@@ -190,6 +192,7 @@ extension ServerLoop {
     exchanges[exchange.id] = nil
     exchange.connection.exchange = nil
     exchange.connection.waitingSince = .now
+    remindOfEnd(exchange.connection)
     exchange.upgraded?.resume(returning: nil)
     exchange.upgraded = nil
     if !isWhole, !exchange.connection.isUpgraded { tasks[exchange.id]?.cancel() }

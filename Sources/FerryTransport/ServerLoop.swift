@@ -186,12 +186,22 @@ actor ServerLoop {
 
   private func hungUp(_ connection: Connection) {
     unwatch(connection)
-    // Changes nothing but lets libmicrohttpd hear of the end again. What has arrived can still be read.
-    shutdown(connection.descriptor, Int32(SHUT_RD))
+    connection.isHalfClosed = true
+    remindOfEnd(connection)
     // A client that only ended its side still gets answers that come soon; one that is gone ends its handler.
     let connected = OnLoop(connection)
     _ = loop.schedule(after: .milliseconds(250)) { [weak self] in
       self?.assumeIsolated { $0.giveUp(connected.value) }
+    }
+  }
+
+  /// Lets libmicrohttpd hear again that a client has ended its stream: after each piece of it that was read. Changes
+  /// nothing else; what has arrived can still be read.
+  func remindOfEnd(_ connection: Connection) {
+    guard connection.isHalfClosed else { return }
+    let connected = OnLoop(connection)
+    _ = loop.schedule(after: .zero) {
+      if !connected.value.isClosed { shutdown(connected.value.descriptor, Int32(SHUT_RD)) }
     }
   }
 
