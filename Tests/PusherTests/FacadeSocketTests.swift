@@ -26,7 +26,8 @@ import Testing
   ])
   func `an offered subprotocol is chosen`(offered: [String], chosen: String?) async throws {
     try await Service.serving { service in
-      #expect(try await service.socket(subprotocols: offered).subprotocol == chosen)
+      let socket = try await service.socket(subprotocols: offered)
+      #expect(socket.subprotocol == chosen)
     }
   }
 
@@ -219,14 +220,13 @@ import Testing
   }
 
   @Test func `a silent client is asked by a frame and let go with 4201`() async throws {
-    try await Service.serving(adjust: { ($0.activityTimeout, $0.pongTimeout) = (1, 30) }) { service in
-      // Answers pings by itself.
-      let alive = try await service.connect()
-      try await alive.subscribe("a")
-      let clock = SystemClock()
-      try await clock.sleep(for: .milliseconds(1500))
-      #expect(try await alive.isQuiet())
+    let response = try await Service.serving { service in
+      await service.facade.handle(HTTPRequest(method: "GET", path: "/app/demo-key", rawQuery: "protocol=7"))
     }
+    guard case .webSocket(_, let settings, _) = response.body else { throw FerryError(.badData, "no socket") }
+    #expect(settings.pingAfter == .seconds(120))
+    #expect(settings.pongTimeout == .seconds(30))
+    #expect(settings.deadCode == 4201)
   }
 
   @Test func `the server's end is told with a code that brings clients back`() async throws {

@@ -41,17 +41,8 @@ final class Service: Sendable {
     defer { service.loop.stop() }
     return try await withThrowingTaskGroup(of: Void.self) { group in
       group.addTask { await service.server.run() }
-      let result = Swift.Result<Result, any Error>.success
-      do {
-        let value = try await body(service)
-        group.cancelAll()
-        await group.waitForAll(ignoringErrors: true)
-        return try result(value).get()
-      } catch {
-        group.cancelAll()
-        await group.waitForAll(ignoringErrors: true)
-        throw error
-      }
+      defer { group.cancelAll() }
+      return try await body(service)
     }
   }
 
@@ -157,13 +148,4 @@ extension WebSocket {
 func unwrap<Value>(_ value: Value?, _ message: String) throws -> Value {
   guard let value else { throw FerryError(.badData, message) }
   return value
-}
-
-extension ThrowingTaskGroup {
-  /// The children's errors are of no interest: they were told to stop.
-  mutating func waitForAll(ignoringErrors: Bool) async {
-    while true {
-      do { guard try await next() != nil else { return } } catch {}
-    }
-  }
 }
