@@ -20,7 +20,7 @@ import Testing
         _ = try await chat.edit(id, in: lobby, to: Change(text: "late", revision: 0), by: asAda)
       }
       _ = try await chat.edit(id, in: lobby, to: Change(text: "in time", revision: 1), by: asAda)
-      await expect(.badRequest) { _ = try await chat.edit(id, in: lobby, to: Change(text: ""), by: asAda) }
+      #expect(try await chat.edit(id, in: lobby, to: Change(text: ""), by: asAda).message.text == "")
     }
   }
 
