@@ -64,7 +64,9 @@ let package = Package(
       dependencies: ["FerryCore", "FerryRuntime", "FerryTransport", "FerryConfig", "FerryChat", "LocalProvider"]),
     .testTarget(
       name: "PusherTests",
-      dependencies: ["FerryCore", "FerryRuntime", "FerryTransport", "FerryConfig", "FerryChat", "PusherProvider"]),
+      dependencies: [
+        "FerryCore", "FerryRuntime", "FerryTransport", "FerryConfig", "FerryChat", "FerryTestKit", "PusherProvider",
+      ]),
     .testTarget(
       name: "ContractTests",
       dependencies: [

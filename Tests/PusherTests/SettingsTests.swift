@@ -38,7 +38,7 @@ import Testing
   @Test(arguments: [
     "{key: k, secret: s}", "{app_id: '1', key: k, secret: s, custer: eu}",
     "{app_id: '1', key: k, secret: s, cluster: eu, host: x}", "{app_id: '1', key: k, secret: s, port: 1}",
-    "{app_id: '1', key: k, secret: s, host: 'http://x'}", "{app_id: '1', key: k, secret: s, host: x, port: 0}",
+    "{app_id: '1', key: k, secret: s, host: 'http://x'}", "{app_id: '1', key: k, secret: s, host: x, port: 65536}",
     "{app_id: '1', key: k, secret: s, events: {message: []}}",
     "{app_id: '1', key: k, secret: s, events: {message: 'pusher:x'}}",
     "{app_id: '1', key: k, secret: s, fields: {text: a.b}}", "{app_id: '1', key: k, secret: s, fields: {txt: a}}",
