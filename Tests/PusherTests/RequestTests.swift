@@ -156,7 +156,9 @@ import Testing
     #expect(list.text == #"{"presence":{"ids":[],"hash":{},"count":0}}"#)
   }
 
-  @Test(arguments: ["", "7", "[]", "{}", #"{"user_id":null}"#, #"{"user_id":""}"#, #"{"user_id":{}}"#, #"{"user_id":[1]}"#])
+  @Test(arguments: [
+    "", "7", "[]", "{}", #"{"user_id":null}"#, #"{"user_id":""}"#, #"{"user_id":{}}"#, #"{"user_id":[1]}"#,
+  ])
   func `a member without an id is refused`(data: String) {
     #expect(throws: Refusal.self) { try PresenceList.Member(channelData: data) }
   }
