@@ -7,7 +7,8 @@ import Glibc
 package enum Signals {
   package enum Signal: Sendable { case interrupt, terminate, hangUp }
 
-  /// The end of the pipe that the handler writes to. Set once, before the handlers are installed.
+  /// The end of the pipe that the handler writes to. Unsafe to the compiler and yet safe, because it is set once,
+  /// before the handlers are installed.
   nonisolated(unsafe) private static var writeEnd: Int32 = -1
 
   /// Called once in a process, at its start.

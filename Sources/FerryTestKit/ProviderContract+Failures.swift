@@ -44,6 +44,15 @@ extension ProviderContract {
   ]
 
   static let failing = [
+    Rule("run ends within a second of being cancelled", when: \.receives) { contract in
+      // The best of three, because the machine may be busy.
+      for attempt in 1...3 {
+        do {
+          try await contract.listening(stopsWithin: .seconds(1)) { _ in }
+          return
+        } catch let violation as ContractViolation { if attempt == 3 { throw violation } }
+      }
+    },
     Rule("a service that refuses connections did certainly not act, and may be tried again") { contract in
       guard let proxy = contract.harness.proxy else { return }
       await proxy.refuse()

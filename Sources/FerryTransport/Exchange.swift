@@ -11,8 +11,12 @@ final class Connection {
   /// Since when the connection has been waiting for a whole request head.
   var waitingSince = ContinuousClock.now
   var exchange: Exchange?
+  var hangUpWatch: LoopExecutor.WatchID?
   /// The socket has been handed to a WebSocket, which counts as a connection from now on.
   var isUpgraded = false
+  /// The client has ended its stream.
+  var isHalfClosed = false
+  var isClosed = false
 
   init(descriptor: Int32, address: String) {
     self.descriptor = descriptor
@@ -47,7 +51,6 @@ final class Exchange {
   /// The pieces of a streamed response.
   var outgoing: BytePipe?
   var isSuspended = false
-  var hangUpWatch: LoopExecutor.WatchID?
   var task: Task<Void, Never>?
   /// Who waits for the upgraded socket.
   var upgraded: CheckedContinuation<WebSocket?, Never>?

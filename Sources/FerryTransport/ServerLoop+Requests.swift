@@ -18,11 +18,14 @@ extension ServerLoop {
     let connection = Connection(descriptor: cmhd_descriptor(handle), address: address)
     connections[handle] = connection
     countByAddress[address, default: 0] += 1
+    watchForHangUp(connection)
     return connection
   }
 
   func closed(_ handle: OpaquePointer) {
     guard let connection = connections.removeValue(forKey: handle) else { return }
+    unwatch(connection)
+    connection.isClosed = true
     if !connection.isUpgraded { uncount(connection.address) }
   }
 
@@ -93,6 +96,7 @@ extension ServerLoop {
   }
 
   private func receive(_ bytes: UnsafeRawBufferPointer, for exchange: Exchange) -> Int? {
+    remindOfEnd(exchange.connection)
     if exchange.received + bytes.count > settings.bodyBytes, !exchange.isTooLarge {
       exchange.isTooLarge = true
       exchange.body.finish(FerryError(.tooLarge, "The body is larger than \(settings.bodyBytes) bytes."))
@@ -186,10 +190,9 @@ extension ServerLoop {
   func completed(_ exchange: Exchange, isWhole: Bool) {
     exchange.phase = .over
     exchanges[exchange.id] = nil
-    if let watch = exchange.hangUpWatch { loop.unwatch(watch) }
-    exchange.hangUpWatch = nil
     exchange.connection.exchange = nil
     exchange.connection.waitingSince = .now
+    remindOfEnd(exchange.connection)
     exchange.upgraded?.resume(returning: nil)
     exchange.upgraded = nil
     if !isWhole, !exchange.connection.isUpgraded { tasks[exchange.id]?.cancel() }
@@ -202,6 +205,7 @@ extension ServerLoop {
   func upgraded(_ exchange: Exchange, descriptor: Int32, early: [UInt8], upgrade: OpaquePointer) {
     guard let waiter = exchange.upgraded, case .webSocket(let subprotocol, let settings, _)? = exchange.response?.body
     else { return cmhd_end_upgrade(upgrade) }
+    unwatch(exchange.connection)
     let wire: SocketWire
     if isSecure {
       // libmicrohttpd goes on to encrypt; our end of its pair is closed through it.

@@ -21,7 +21,6 @@ actor ServerLoop {
   private var watch: LoopExecutor.WatchID?
   private var hook: LoopExecutor.WatchID?
   private var sweepTimer: LoopExecutor.TimerID?
-  private var hangUpTimer: LoopExecutor.TimerID?
   /// Set when libmicrohttpd has something to do that its descriptor does not show yet.
   private var needsRun = false
 
@@ -121,7 +120,7 @@ actor ServerLoop {
   }
 
   private func finish() {
-    for timer in [sweepTimer, hangUpTimer] { if let timer { loop.cancel(timer) } }
+    if let sweepTimer { loop.cancel(sweepTimer) }
     if let hook { loop.removeHook(hook) }
     if let watch { loop.unwatch(watch) }
     resumeAll()
@@ -157,16 +156,11 @@ actor ServerLoop {
     guard !exchange.isSuspended else { return }
     exchange.isSuspended = true
     MHD_suspend_connection(exchange.handle)
-    if hangUpTimer == nil {
-      hangUpTimer = loop.schedule(after: .milliseconds(100)) { [unowned self] in watchForHangUps() }
-    }
   }
 
   func resume(_ exchange: Exchange) {
     guard exchange.isSuspended else { return }
     exchange.isSuspended = false
-    if let watch = exchange.hangUpWatch { loop.unwatch(watch) }
-    exchange.hangUpWatch = nil
     MHD_resume_connection(exchange.handle)
     requestRun()
   }
@@ -175,29 +169,45 @@ actor ServerLoop {
 
   // MARK: Time
 
-  /// libmicrohttpd does not look at a suspended connection. One that waits for its handler for long is watched here,
-  /// so that a client that goes away ends the handler.
-  private func watchForHangUps() {
-    hangUpTimer = nil
-    var isAnyLeft = false
-    for exchange in exchanges.values where exchange.isSuspended {
-      isAnyLeft = true
-      guard exchange.hangUpWatch == nil else { continue }
-      let id = exchange.id
-      exchange.hangUpWatch = loop.watch(exchange.connection.descriptor, for: .finishedSending) { [unowned self] _ in
-        hungUp(id)
-      }
-    }
-    if isAnyLeft {
-      hangUpTimer = loop.schedule(after: .milliseconds(100)) { [unowned self] in watchForHangUps() }
+  /// Watches for the end of what a client sends, because libmicrohttpd misses it twice over: it does not look at a
+  /// connection that waits for its handler, and it takes a short read for "nothing more yet" even when the end of the
+  /// stream came with the same packet, of which its edge-triggered epoll then hears no more.
+  func watchForHangUp(_ connection: Connection) {
+    let connected = OnLoop(connection)
+    connection.hangUpWatch = loop.watch(connection.descriptor, for: .finishedSending) { [weak self] _ in
+      self?.assumeIsolated { $0.hungUp(connected.value) }
     }
   }
 
-  private func hungUp(_ id: UInt64) {
-    guard let exchange = exchanges[id] else { return }
-    if let watch = exchange.hangUpWatch { loop.unwatch(watch) }
-    // Kept so that it is not watched again: the condition stays.
-    tasks[id]?.cancel()
+  func unwatch(_ connection: Connection) {
+    if let watch = connection.hangUpWatch { loop.unwatch(watch) }
+    connection.hangUpWatch = nil
+  }
+
+  private func hungUp(_ connection: Connection) {
+    unwatch(connection)
+    connection.isHalfClosed = true
+    remindOfEnd(connection)
+    // A client that only ended its side still gets answers that come soon; one that is gone ends its handler.
+    let connected = OnLoop(connection)
+    _ = loop.schedule(after: .milliseconds(250)) { [weak self] in
+      self?.assumeIsolated { $0.giveUp(connected.value) }
+    }
+  }
+
+  /// Lets libmicrohttpd hear again that a client has ended its stream: after each piece of it that was read. Changes
+  /// nothing else; what has arrived can still be read.
+  func remindOfEnd(_ connection: Connection) {
+    guard connection.isHalfClosed else { return }
+    let connected = OnLoop(connection)
+    _ = loop.schedule(after: .zero) {
+      if !connected.value.isClosed { shutdown(connected.value.descriptor, Int32(SHUT_RD)) }
+    }
+  }
+
+  private func giveUp(_ connection: Connection) {
+    guard let exchange = connection.exchange else { return }
+    tasks[exchange.id]?.cancel()
     exchange.body.finish(.clientGone)
     exchange.outgoing?.finish(.clientGone)
     resume(exchange)

@@ -75,7 +75,8 @@ final class Transfer {
     var status = 0
     ccurl_get_long(easy, CURLINFO_RESPONSE_CODE, &status)
     guard status >= 200 else { return }
-    if 300..<400 ~= status, headers["Location"] != nil, followed < request.redirects {
+    // libcurl follows, or fails because there were too many.
+    if 300..<400 ~= status, headers["Location"] != nil, request.redirects > 0 {
       followed += 1
       return
     }

@@ -22,7 +22,7 @@ struct Main {
 
   static func main() async {
     signal(SIGPIPE, SIG_IGN)
-    Glibc.exit(await run(Array(CommandLine.arguments.dropFirst())))
+    Glibc._exit(await run(Array(CommandLine.arguments.dropFirst())))
   }
 
   @concurrent

@@ -1,3 +1,4 @@
+import FerryTestKit
 import Testing
 
 @Suite(.timeLimit(.minutes(2))) struct UsageTests {
