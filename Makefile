@@ -31,6 +31,7 @@ install: build ## Install into PREFIX (default /usr/local), below DESTDIR
 test: setup-tests lint ## Check the style, build with warnings as errors, run all tests
 	swift build --build-tests
 	swift test --skip-build --parallel
+	FERRY_MEASURE=1 swift test --skip-build --filter MemoryTests
 	.venv/bin/python -m pytest Tests/peers
 
 test-quick: setup ## Run the unit tests

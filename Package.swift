@@ -2,8 +2,10 @@
 import PackageDescription
 
 /// One library target of ours. Imports between them are held by SoundnessTests/ImportTests.swift.
-func module(_ name: String, _ dependencies: [Target.Dependency], path: String? = nil) -> Target {
-  .target(name: name, dependencies: dependencies, path: path, exclude: path == nil ? [] : ["README.md"])
+func module(
+  _ name: String, _ dependencies: [Target.Dependency], path: String? = nil, documents: [String] = []
+) -> Target {
+  .target(name: name, dependencies: dependencies, path: path, exclude: documents)
 }
 
 let package = Package(
@@ -31,11 +33,11 @@ let package = Package(
     module(
       "LocalProvider",
       ["FerryCore", "FerryRuntime", "FerryTransport", "FerryConfig", "FerryChat"],
-      path: "providers/local"),
+      path: "providers/local", documents: ["README.md", "openapi.yaml"]),
     module(
       "PusherProvider",
       ["FerryCore", "FerryRuntime", "FerryTransport", "FerryConfig", "FerryChat"],
-      path: "providers/pusher"),
+      path: "providers/pusher", documents: ["README.md"]),
     module("FerryTestKit", ["FerryCore", "FerryRuntime"]),
 
     .executableTarget(
@@ -46,7 +48,7 @@ let package = Package(
       ]),
     .executableTarget(
       name: "ferry-bench",
-      dependencies: ["FerryCore", "FerryRuntime", "FerryTransport"]),
+      dependencies: ["FerryCore", "FerryRuntime", "FerryTestKit"]),
 
     .testTarget(name: "FerryCoreTests", dependencies: ["FerryCore"]),
     .testTarget(name: "FerryRuntimeTests", dependencies: ["FerryCore", "FerryRuntime"]),
@@ -62,7 +64,9 @@ let package = Package(
       dependencies: ["FerryCore", "FerryRuntime", "FerryTransport", "FerryConfig", "FerryChat", "LocalProvider"]),
     .testTarget(
       name: "PusherTests",
-      dependencies: ["FerryCore", "FerryRuntime", "FerryTransport", "FerryConfig", "FerryChat", "PusherProvider"]),
+      dependencies: [
+        "FerryCore", "FerryRuntime", "FerryTransport", "FerryConfig", "FerryChat", "FerryTestKit", "PusherProvider",
+      ]),
     .testTarget(
       name: "ContractTests",
       dependencies: [

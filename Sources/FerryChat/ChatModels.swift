@@ -97,6 +97,11 @@ package struct ChatMessage: Hashable, Sendable {
 package struct ReactionSummary: Hashable, Sendable {
   package var emoji: String
   package var users: [Author]
+
+  package init(emoji: String, users: [Author]) {
+    self.emoji = emoji
+    self.users = users
+  }
 }
 
 /// The outcome of a post.

@@ -40,7 +40,7 @@ extension ChatService {
     _ connection: Connection
   ) throws -> LoggedEvent {
     var event = Event(key: "", channel: room, time: now, kind: kind)
-    let json = try Wire.json(Wire.Event(event, stored: stored))
+    let json = try Wire.Event(event, stored: stored).json()
     try connection.execute("INSERT INTO events(room, json) VALUES (?, ?)", .integer(row), .text(json))
     let sequence = connection.lastInsertedID
     event.key = EventKey("s\(sequence)")

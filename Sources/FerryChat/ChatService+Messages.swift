@@ -56,9 +56,6 @@ extension ChatService {
       if let attachments = change.attachments {
         stored.message.attachments = try Self.known(attachments, connection)
       }
-      guard !stored.message.text.isEmpty || !stored.message.attachments.isEmpty else {
-        throw FerryError(.badRequest, "A message needs a text or an attachment. Delete it instead.")
-      }
       guard stored.message.differsVisibly(from: before) else { return stored }
       stored.message.revision += 1
       stored.message.edited = now

@@ -67,9 +67,6 @@ extension ChatLimits {
     if let author = draft.author { try check(author) }
     try checkText(draft.text)
     try check(draft.attachments)
-    guard !draft.text.isEmpty || !draft.attachments.isEmpty else {
-      throw FerryError(.badRequest, "A message needs a text or an attachment.")
-    }
     guard draft.mentions.count <= mentions else {
       throw FerryError(.badRequest, "A message mentions at most \(mentions) users.")
     }

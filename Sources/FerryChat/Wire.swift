@@ -157,8 +157,8 @@ package enum Wire {
       } else {
         timestamp = Timestamp(milliseconds: try container.decode(Int64.self))
       }
-      // The years 0001 to 9999: what every reader of the other form can hold.
-      guard (-62_135_596_800_000...253_402_300_799_999).contains(timestamp.milliseconds) else {
+      // The years 1600 to 9999: earlier, calendars disagree; later, the text has no room.
+      guard (-11_676_096_000_000...253_402_300_799_999).contains(timestamp.milliseconds) else {
         throw DecodingError.dataCorruptedError(in: container, debugDescription: "the time is out of range")
       }
     }

@@ -110,7 +110,16 @@ package struct Stamp: Hashable, Sendable, Codable {
   /// The key of the send that this stamp marks: the same on every retry, another for every part and edit.
   package var key: SendKey {
     // A channel may hold the divider; the other parts cannot, or cannot be taken for two parts.
-    let origin = origin.description.replacing("\\", with: "\\\\").replacing("|", with: "\\|")
-    return SendKey("\(bridge)|\(origin)|\(id)|\(revision)|\(part)")
+    SendKey("\(bridge)|\(Self.escaped(origin.description))|\(id)|\(revision)|\(part)")
+  }
+
+  private static func escaped(_ text: String) -> String {
+    guard text.utf8.contains(where: { $0 == UInt8(ascii: "|") || $0 == UInt8(ascii: "\\") }) else { return text }
+    var escaped = ""
+    for scalar in text.unicodeScalars {
+      if scalar == "|" || scalar == "\\" { escaped += "\\" }
+      escaped.unicodeScalars.append(scalar)
+    }
+    return escaped
   }
 }

@@ -50,7 +50,16 @@ package final class BoundedChannel<Element: Sendable>: Sendable {
       case .full: await waitForRoom()
       }
     }
+    passRoomOn()
     return false
+  }
+
+  /// A sender that was told of room and is cancelled before it took it must tell the next, or that one waits for ever.
+  private func passRoomOn() {
+    let sender = state.withLock { state in
+      state.count < capacity && !state.senders.isEmpty ? state.senders.removeFirst().continuation : nil
+    }
+    sender?.resume()
   }
 
   package enum Offer: Sendable { case queued, full, finished }

@@ -28,9 +28,23 @@ package struct Logger: Sendable {
 
   package func log(_ level: Level, _ message: @autoclosure () -> String) {
     guard level >= self.level else { return }
-    // A line feed in what a peer sent must not look like a line of ours.
-    let line = message().replacing("\n", with: "\\n").replacing("\r", with: "\\r")
-    write("\(clock.now().iso8601) \(level) \(component): \(line)\n")
+    write("\(clock.now().iso8601) \(level) \(component): \(Self.oneLine(message()))\n")
+  }
+
+  /// What a peer sent must neither look like a line of ours nor steer a terminal.
+  private static func oneLine(_ text: String) -> String {
+    var line = ""
+    // Scalars, because "\r\n" is one character that is equal to neither.
+    for scalar in text.unicodeScalars {
+      switch scalar {
+      case "\n": line += "\\n"
+      case "\r": line += "\\r"
+      case _ where scalar.properties.generalCategory == .control, "\u{2028}", "\u{2029}":
+        line += "\\u{\(String(scalar.value, radix: 16))}"
+      default: line.unicodeScalars.append(scalar)
+      }
+    }
+    return line
   }
 
   package func debug(_ message: @autoclosure () -> String) { log(.debug, message()) }

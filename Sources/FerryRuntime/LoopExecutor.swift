@@ -8,8 +8,8 @@ import Glibc
 /// An actor whose executor is a loop has its C state isolated by the compiler; a task that prefers the loop runs its
 /// nonisolated code there too, so that a request is read, handled and answered without changing threads.
 ///
-/// `enqueue`, `submit` and `stop` may be called from anywhere. Everything else is called on the loop's thread (checked), and
-/// handlers are called there too. Handlers must not block.
+/// `enqueue`, `submit` and `stop` may be called from anywhere. Everything else is called on the loop's thread
+/// (checked), and handlers are called there too. Handlers must not block.
 package final class LoopExecutor: SerialExecutor, TaskExecutor, @unchecked Sendable {
   // @unchecked because `jobs` is behind its lock and everything marked "loop thread" is touched by that thread only.
 
@@ -22,6 +22,12 @@ package final class LoopExecutor: SerialExecutor, TaskExecutor, @unchecked Senda
     package static let closed = Events(rawValue: EPOLLHUP.rawValue | EPOLLERR.rawValue)
     /// The other side has finished sending, which may leave us unread bytes.
     package static let finishedSending = Events(rawValue: EPOLLRDHUP.rawValue)
+
+    /// Either of the two flags of `closed` stands for both, or `contains(.closed)` would miss one alone.
+    fileprivate init(reported: UInt32) {
+      self.init(rawValue: reported)
+      if !isDisjoint(with: .closed) { insert(.closed) }
+    }
   }
 
   /// Names a watched descriptor. Never reused, unlike the descriptor's number.
@@ -187,7 +193,9 @@ package final class LoopExecutor: SerialExecutor, TaskExecutor, @unchecked Senda
       for job in jobs {
         job.runSynchronously(isolatedTo: asUnownedSerialExecutor(), taskExecutor: asUnownedTaskExecutor())
       }
-      for handler in timers.due(at: clock.now) { handler() }
+      let now = clock.now
+      // One by one, because a handler may cancel another that is due as well.
+      while let handler = timers.takeDue(at: now) { handler() }
       if stopping && jobs.isEmpty && calls.isEmpty { return }
 
       let count = epoll_wait(epoll, &ready, Int32(ready.count), waitMilliseconds(hasJobs: !jobs.isEmpty))
@@ -198,7 +206,7 @@ package final class LoopExecutor: SerialExecutor, TaskExecutor, @unchecked Senda
           _ = read(wakeUp, &drained, 8)
         } else {
           // Looked up by our own number: an earlier handler of this round may have removed it.
-          watches[tag]?.handler(Events(rawValue: ready[index].events))
+          watches[tag]?.handler(Events(reported: ready[index].events))
         }
       }
     }
@@ -232,7 +240,9 @@ package final class LoopExecutor: SerialExecutor, TaskExecutor, @unchecked Senda
 
 /// Timers by due time; removal is by number and lazy, so that a timer that is renewed often stays cheap.
 private struct TimerQueue {
-  private var heap: [(due: ContinuousClock.Instant, number: UInt64)] = []
+  private typealias Item = (due: ContinuousClock.Instant, number: UInt64)
+
+  private var heap: [Item] = []
   private var handlers: [UInt64: () -> Void] = [:]
 
   var first: ContinuousClock.Instant? {
@@ -246,7 +256,7 @@ private struct TimerQueue {
     handlers[number] = handler
     heap.append((due, number))
     var child = heap.count - 1
-    while child > 0, heap[child].due < heap[(child - 1) / 2].due {
+    while child > 0, Self.isBefore(heap[child], heap[(child - 1) / 2]) {
       heap.swapAt(child, (child - 1) / 2)
       child = (child - 1) / 2
     }
@@ -257,18 +267,21 @@ private struct TimerQueue {
     if heap.count > 64, heap.count > 2 * handlers.count { compact() }
   }
 
-  mutating func due(at now: ContinuousClock.Instant) -> [() -> Void] {
-    var due: [() -> Void] = []
-    while let next = first, next <= now {
-      if let handler = handlers.removeValue(forKey: heap[0].number) { due.append(handler) }
-      removeTop()
-    }
-    return due
+  mutating func takeDue(at now: ContinuousClock.Instant) -> (() -> Void)? {
+    guard let next = first, next <= now else { return nil }
+    let handler = handlers.removeValue(forKey: heap[0].number)
+    removeTop()
+    return handler
+  }
+
+  /// Of timers due at the same instant the one scheduled first comes first.
+  private static func isBefore(_ left: Item, _ right: Item) -> Bool {
+    (left.due, left.number) < (right.due, right.number)
   }
 
   private mutating func compact() {
     heap.removeAll { handlers[$0.number] == nil }
-    heap.sort { $0.due < $1.due }
+    heap.sort(by: Self.isBefore)
   }
 
   private mutating func removeTop() {
@@ -277,7 +290,8 @@ private struct TimerQueue {
     var parent = 0
     while true {
       var least = parent
-      for child in [2 * parent + 1, 2 * parent + 2] where child < heap.count && heap[child].due < heap[least].due {
+      for child in [2 * parent + 1, 2 * parent + 2] where child < heap.count && Self.isBefore(heap[child], heap[least])
+      {
         least = child
       }
       if least == parent { return }

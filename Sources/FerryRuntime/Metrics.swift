@@ -40,9 +40,22 @@ package final class Metrics: Sendable {
   private static func text(of labels: [String: String]) -> String {
     guard !labels.isEmpty else { return "" }
     let pairs = labels.sorted { $0.key < $1.key }.map { label in
-      let value = label.value.replacing("\\", with: "\\\\").replacing("\"", with: "\\\"").replacing("\n", with: "\\n")
-      return "\(label.key)=\"\(value)\""
+      "\(label.key)=\"\(escaped(label.value))\""
     }
     return "{\(pairs.joined(separator: ","))}"
+  }
+
+  private static func escaped(_ value: String) -> String {
+    var escaped = ""
+    // Scalars, because "\r\n" is one character that is not "\n".
+    for scalar in value.unicodeScalars {
+      switch scalar {
+      case "\\": escaped += "\\\\"
+      case "\"": escaped += "\\\""
+      case "\n": escaped += "\\n"
+      default: escaped.unicodeScalars.append(scalar)
+      }
+    }
+    return escaped
   }
 }

@@ -1,34 +1,69 @@
 import Glibc
 
-/// SIGINT, SIGTERM and SIGHUP as values, received by a thread of their own. SIGPIPE is ignored.
+/// SIGINT, SIGTERM and SIGHUP as values. SIGPIPE is ignored.
+///
+/// A handler and a pipe, not a blocked mask and `sigwait`: the main thread of a Swift program sleeps with every signal
+/// unblocked, so a blocked SIGTERM would still end the process there.
 package enum Signals {
   package enum Signal: Sendable { case interrupt, terminate, hangUp }
 
-  /// Called once, before any other thread exists, so that all inherit the mask.
+  /// The end of the pipe that the handler writes to. Unsafe to the compiler and yet safe, because it is set once,
+  /// before the handlers are installed.
+  nonisolated(unsafe) private static var writeEnd: Int32 = -1
+
+  /// Called once in a process, at its start.
   package static func install() -> BoundedChannel<Signal> {
     let channel = BoundedChannel<Signal>(capacity: 16)
+    var ends: [Int32] = [-1, -1]
+    guard pipe(&ends) == 0 else { return channel }
+    for end in ends { _ = fcntl(end, F_SETFD, FD_CLOEXEC) }
+    _ = fcntl(ends[1], F_SETFL, O_NONBLOCK)
+    writeEnd = ends[1]
     signal(SIGPIPE, SIG_IGN)
-    var set = sigset_t()
-    sigemptyset(&set)
-    for number in [SIGINT, SIGTERM, SIGHUP] { sigaddset(&set, number) }
-    pthread_sigmask(SIG_BLOCK, &set, nil)
+    for number in [SIGINT, SIGTERM, SIGHUP] {
+      // Runs in whatever thread the signal interrupts: nothing but write, which is safe there.
+      signal(number) { number in
+        var byte = UInt8(truncatingIfNeeded: number)
+        let saved = errno
+        _ = write(Signals.writeEnd, &byte, 1)
+        errno = saved
+      }
+    }
+    startReader(of: ends[0], into: channel)
+    return channel
+  }
+
+  private final class Reader: Sendable {
+    let readEnd: Int32
+    let channel: BoundedChannel<Signal>
+
+    init(readEnd: Int32, channel: BoundedChannel<Signal>) {
+      self.readEnd = readEnd
+      self.channel = channel
+    }
+
+    func run() {
+      var byte: UInt8 = 0
+      while true {
+        let count = read(readEnd, &byte, 1)
+        if count == 0 || (count < 0 && errno != EINTR) { return }
+        if count < 0 { continue }
+        let number = Int32(byte)
+        _ = channel.offer(number == SIGINT ? .interrupt : number == SIGHUP ? .hangUp : .terminate)
+      }
+    }
+  }
+
+  private static func startReader(of readEnd: Int32, into channel: BoundedChannel<Signal>) {
+    let reader = Reader(readEnd: readEnd, channel: channel)
     var thread = pthread_t()
     pthread_create(
       &thread, nil,
       { context in
-        guard let context else { return nil }
-        let channel = Unmanaged<BoundedChannel<Signal>>.fromOpaque(context).takeRetainedValue()
-        var set = sigset_t()
-        sigemptyset(&set)
-        for number in [SIGINT, SIGTERM, SIGHUP] { sigaddset(&set, number) }
-        while true {
-          var number: Int32 = 0
-          guard sigwait(&set, &number) == 0 else { continue }
-          let signal: Signal = number == SIGINT ? .interrupt : number == SIGHUP ? .hangUp : .terminate
-          _ = channel.offer(signal)
-        }
-      }, Unmanaged.passRetained(channel).toOpaque())
+        // Called once, by the new thread, with the reference retained below.
+        if let context { Unmanaged<Reader>.fromOpaque(context).takeRetainedValue().run() }
+        return nil
+      }, Unmanaged.passRetained(reader).toOpaque())
     pthread_detach(thread)
-    return channel
   }
 }

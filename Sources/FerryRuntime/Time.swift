@@ -21,10 +21,26 @@ package struct SystemClock: FerryClock {
 extension Timestamp {
   /// `2026-11-30T08:00:00.123Z`
   package var iso8601: String {
-    // Foundation rounds the fraction down from a binary number, which loses a millisecond at times.
-    let part = ((milliseconds % 1000) + 1000) % 1000
-    let seconds = Date(timeIntervalSince1970: Double((milliseconds - part) / 1000)).formatted(.iso8601)
-    return "\(seconds.dropLast()).\(String(part + 1000).dropFirst())Z"
+    // By hand: Foundation loses a millisecond at times, because it cuts off a binary fraction, and takes 3 us.
+    let day: Int64 = 86_400_000
+    let days = (milliseconds >= 0 ? milliseconds : milliseconds - day + 1) / day
+    let part = milliseconds - days * day
+    // Days are counted from 0000-03-01, so that leap days end a year; the calendar repeats after 146,097 days.
+    let count = days + 719_468
+    let era = (count >= 0 ? count : count - 146_096) / 146_097
+    let dayOfEra = count - era * 146_097
+    let yearOfEra = (dayOfEra - dayOfEra / 1460 + dayOfEra / 36_524 - dayOfEra / 146_096) / 365
+    let dayOfYear = dayOfEra - (365 * yearOfEra + yearOfEra / 4 - yearOfEra / 100)
+    let shifted = (5 * dayOfYear + 2) / 153
+    let month = shifted < 10 ? shifted + 3 : shifted - 9
+    let year = yearOfEra + era * 400 + (month <= 2 ? 1 : 0)
+    func padded(_ number: Int64, _ width: Int) -> String {
+      let digits = String(number)
+      return String(repeating: "0", count: max(width - digits.utf8.count, 0)) + digits
+    }
+    return "\(padded(year, 4))-\(padded(month, 2))-\(padded(dayOfYear - (153 * shifted + 2) / 5 + 1, 2))T"
+      + "\(padded(part / 3_600_000, 2)):\(padded(part / 60_000 % 60, 2)):\(padded(part / 1000 % 60, 2))"
+      + ".\(padded(part % 1000, 3))Z"
   }
 
   /// With or without fractional seconds; nil for anything else.

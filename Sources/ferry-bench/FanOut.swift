@@ -27,7 +27,6 @@ actor FanOut {
 
   static func run(subscribers: Int, idle: Int, events: Int) async throws {
     let child = try Child("serve", config: Configurations.serve)
-    defer { child.stop() }
     let load = try FanOut(port: child.port("pusher"))
     let before = child.residentMB
     try await load.connect(subscribers: subscribers, idle: idle)
@@ -45,6 +44,7 @@ actor FanOut {
       ]
     ).print()
     await load.close()
+    await child.stop()
   }
 
   private func connect(subscribers: Int, idle: Int) async throws {

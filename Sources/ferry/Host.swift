@@ -1,5 +1,8 @@
 import FerryCore
+import FerryRelay
 import FerryRuntime
+import FerryStorage
+import FerryTransport
 import FoundationEssentials
 import Glibc
 
@@ -60,11 +63,11 @@ struct Host: Sendable {
       group.addTask {
         guard (try? await session.clock.sleep(for: Self.patience)) != nil else { return }
         session.logger.warning("ending at once after \(Self.patience)")
-        Glibc.exit(0)
+        Glibc._exit(0)
       }
       group.addTask {
         guard await signals.next() != nil else { return }
-        Glibc.exit(ExitCode.interrupted)
+        Glibc._exit(ExitCode.interrupted)
       }
     }
   }

@@ -37,7 +37,7 @@ struct LocalServices: Sendable {
       }
       let facade = LocalServer(chat: chat, tokens: tokens, logger: session.logger)
       let server = try HTTPServer(
-        HTTPServer.Settings(host: local.listen.host, port: local.listen.port, bodyBytes: local.fileBytes),
+        HTTPServer.Settings(host: local.listen.host, port: local.listen.port, bodyBytes: Int(local.fileBytes)),
         loop: loop, logger: session.logger, handler: facade.handle)
       services.append(Service(name: "local", server: server, close: {}))
     }

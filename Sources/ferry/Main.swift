@@ -7,7 +7,8 @@ struct Main {
   /// Leaves the main actor at once: actor calls are expensive on it.
   static func main() async {
     let signals = Signals.install()
-    Glibc.exit(await run(Array(CommandLine.arguments.dropFirst()), signals))
+    // Not `exit`: it would tear down libraries that the loops' threads are still using.
+    Glibc._exit(await run(Array(CommandLine.arguments.dropFirst()), signals))
   }
 
   @concurrent

@@ -37,14 +37,16 @@ enum Providers {
     })
 
   private static let pusher = ProviderEntry(
-    name: "pusher", title: "Pusher Channels", capabilities: PusherAdapter.capabilities,
+    name: "pusher", title: "Pusher Channels", capabilities: PusherAdapter.capabilities(marker: true),
     account: { mapping, port, session throws(FerryError) in
       var settings = try PusherAdapter.Settings(mapping)
       if let port { settings.fill(port: port) }
       return PusherAdapter(settings: settings, client: session.client, clock: session.clock, logger: session.logger)
     },
     open: { url, session throws(FerryError) in
-      let (settings, channel) = try PusherAdapter.settings(fromURL: url)
+      guard let (settings, channel) = try PusherAdapter.settings(fromURL: url) else {
+        throw FerryError(.badConfiguration, "This is not a Pusher URL.")
+      }
       let adapter = PusherAdapter(
         settings: settings, client: session.client, clock: session.clock, logger: session.logger)
       return (adapter, channel)

@@ -55,7 +55,7 @@ struct Session: Sendable {
         "\(configuration.path) has no account \"\(name)\"\(suggestion(name.rawValue, among: names))")
     }
     guard let entry = Providers.all.first(where: { $0.name == section.provider }) else {
-      throw section.unknownProvider(valid: Providers.all.map(\.name))
+      throw section.unknownProvider(valid: Providers.all.map { $0.name })
     }
     return try entry.account(section.mapping, ports[entry.name], self)
   }

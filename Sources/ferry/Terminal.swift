@@ -42,7 +42,7 @@ enum Terminal {
         if written < 0 {
           if errno == EINTR { continue }
           // The reader is gone (`ferry tail | head`): there is nobody to tell.
-          if errno == EPIPE { Glibc.exit(0) }
+          if errno == EPIPE { Glibc._exit(0) }
           return
         }
         offset += written

@@ -83,50 +83,6 @@ struct HTTPServerTests {
     }
   }
 
-  @Test("a large body is streamed in, and a large response out, with memory flat", arguments: [nil, 64 << 20 as Int64])
-  func streaming(size: Int64?) async throws {
-    let total = 64 << 20
-    let handler: @Sendable (HTTPRequest) async -> HTTPResponse = { request in
-      do throws(FerryError) {
-        var count = 0
-        while let piece = try await request.body.next() { count += piece.count }
-        let sent = Locked(0)
-        let stream = ByteStream(size: size) { () async throws(FerryError) -> [UInt8]? in
-          sent.withLock { sent in
-            guard sent < total else { return nil }
-            sent += 65536
-            return [UInt8](repeating: 7, count: 65536)
-          }
-        }
-        return HTTPResponse(status: 200, headers: ["Got": String(count)], body: .stream(stream))
-      } catch {
-        return .error(error)
-      }
-    }
-    var settings = HTTPServer.Settings()
-    settings.bodyBytes = total
-    try await withBench(settings, handler: handler) { bench in
-      let before = Machine.residentMemory
-      let left = Locked(total)
-      let upload = ByteStream(size: size) { () async throws(FerryError) -> [UInt8]? in
-        left.withLock { left in
-          guard left > 0 else { return nil }
-          left -= 65536
-          return [UInt8](repeating: 9, count: 65536)
-        }
-      }
-      let response = try await bench.client.send(
-        ClientRequest(method: "POST", url: bench.url("/"), body: .stream(upload)))
-      #expect(response.status == 200)
-      #expect(response.headers["Got"] == String(total))
-      #expect(response.body.size == size)
-      var count = 0
-      while let piece = try await response.body.next() { count += piece.count }
-      #expect(count == total)
-      #expect(Machine.residentMemory - before < 24 << 20)
-    }
-  }
-
   @Test("a sender is held back while the handler does not read")
   func uploadBackPressure() async throws {
     let go = BoundedChannel<Void>(capacity: 1)

@@ -12,7 +12,7 @@ struct WebSocketTests {
     { _ in HTTPResponse(status: 101, body: .webSocket(subprotocol: nil, settings: settings, serve: serve)) }
   }
 
-  private static let echo = socketHandler { socket in
+  static let echo = socketHandler { socket in
     while case .text(let text)? = await socket.next() { socket.send(text) }
   }
 
@@ -239,33 +239,6 @@ struct WebSocketTests {
     try await eventually("closed") { socket.closing?.code == 4200 && socket.closing?.reason == "come back" }
     await running.value
     loop.stop()
-  }
-
-  @Test("two thousand sockets come and go, and memory and descriptors are where they were")
-  func comeAndGo() async throws {
-    try await withBench(handler: Self.echo) { bench in
-      let port = bench.port
-      let round: @Sendable () async throws -> Int = {
-        let sockets = try await blocking {
-          let sockets = try (0..<2000).map { _ in try RawSocket(port: port) }
-          for socket in sockets { _ = try socket.openWebSocket() }
-          return sockets
-        }
-        try await eventually("all are open") { await bench.server.connections == 2000 }
-        let memory = Machine.residentMemory
-        for socket in sockets.prefix(1000) { try socket.write(RawSocket.frame(0x88, [3, 232])) }
-        return memory
-      }
-      _ = try await round()
-      try await eventually("all are gone") { await bench.server.connections == 0 }
-      let descriptors = Machine.openDescriptors
-      let before = Machine.residentMemory
-      let during = try await round()
-      try await eventually("all are gone again") { await bench.server.connections == 0 }
-      #expect(abs(Machine.openDescriptors - descriptors) < 16)
-      #expect(Machine.residentMemory - before < 6 << 20)
-      #expect((during - before) / 2000 < 9 << 10, "\((during - before) / 2000) bytes a socket")
-    }
   }
 
   @Test("random bytes, truncated and broken frames end one socket and disturb no other")

@@ -27,7 +27,8 @@ import Testing
   @Test func `names of events and fields are one or many`() throws {
     let settings = try PusherAdapter.Settings(
       mapping(
-        "{app_id: '1', key: k, secret: s, events: {message: [chat, talk], typing: client-typing}, fields: {text: body}}"))
+        "{app_id: '1', key: k, secret: s, events: {message: [chat, talk], typing: client-typing}, fields: {text: body}}"
+      ))
     #expect(settings.events.message == ["chat", "talk"])
     #expect(settings.events.typing == ["client-typing"])
     #expect(settings.events.edit == EventNames().edit)
@@ -37,7 +38,7 @@ import Testing
   @Test(arguments: [
     "{key: k, secret: s}", "{app_id: '1', key: k, secret: s, custer: eu}",
     "{app_id: '1', key: k, secret: s, cluster: eu, host: x}", "{app_id: '1', key: k, secret: s, port: 1}",
-    "{app_id: '1', key: k, secret: s, host: 'http://x'}", "{app_id: '1', key: k, secret: s, host: x, port: 0}",
+    "{app_id: '1', key: k, secret: s, host: 'http://x'}", "{app_id: '1', key: k, secret: s, host: x, port: 65536}",
     "{app_id: '1', key: k, secret: s, events: {message: []}}",
     "{app_id: '1', key: k, secret: s, events: {message: 'pusher:x'}}",
     "{app_id: '1', key: k, secret: s, fields: {text: a.b}}", "{app_id: '1', key: k, secret: s, fields: {txt: a}}",
@@ -49,7 +50,8 @@ import Testing
   }
 
   @Test func `an address names everything`() throws {
-    let hosted = try #require(try PusherAdapter.settings(fromURL: "pusher://KEY:SEC%2FRET@api-eu.pusher.com/apps/7/room"))
+    let hosted = try #require(
+      try PusherAdapter.settings(fromURL: "pusher://KEY:SEC%2FRET@api-eu.pusher.com/apps/7/room"))
     #expect(hosted.channel == "room")
     #expect(hosted.settings.appID == "7")
     #expect(hosted.settings.secret.reveal() == "SEC/RET")
@@ -61,7 +63,9 @@ import Testing
     #expect(try PusherAdapter.settings(fromURL: "twilio://x") == nil)
   }
 
-  @Test(arguments: ["pusher://", "pusher://h/apps/1/c", "pusher://k@h/apps/1/c", "pusher://k:s@h/apps/1", "pusher://k:s@h/app/1/c"])
+  @Test(arguments: [
+    "pusher://", "pusher://h/apps/1/c", "pusher://k@h/apps/1/c", "pusher://k:s@h/apps/1", "pusher://k:s@h/app/1/c",
+  ])
   func `half an address is refused`(url: String) {
     #expect(throws: FerryError.self) { try PusherAdapter.settings(fromURL: url) }
   }

@@ -17,7 +17,7 @@ private let allowedImports: [String: Set<String>] = [
   ],
   "Sources/ferry-bench": [
     "FerryCore", "FerryRuntime", "FerryTransport", "FerryConfig", "FerryStorage", "FerryChat", "FerryRelay",
-    "LocalProvider", "PusherProvider",
+    "LocalProvider", "PusherProvider", "FerryTestKit",
   ],
   "providers/local": ["FerryCore", "FerryRuntime", "FerryTransport", "FerryConfig", "FerryChat"],
   "providers/pusher": ["FerryCore", "FerryRuntime", "FerryTransport", "FerryConfig", "FerryChat", "CSodium"],

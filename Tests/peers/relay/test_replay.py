@@ -6,7 +6,7 @@ import time
 import urllib.parse
 
 import pytest
-from conftest import (Local, Process, Subscriber, conversation, official, relay_config, wait_ready, wait_until)
+from bridge import (Local, Process, Subscriber, conversation, official, relay_config, wait_ready, wait_until)
 
 
 def shown(subscriber):
@@ -119,7 +119,7 @@ def test_killing_the_relay_twenty_times_and_an_outage_lose_and_repeat_nothing(se
         local = Local(services.urls["local"])
         for number, (author, text) in enumerate(expected):
             local.post("lobby", author, text, f"log-{number}")
-            time.sleep(0.004)
+            time.sleep(22 / len(expected))
 
     writer = threading.Thread(target=replay)
     writer.start()

@@ -8,7 +8,8 @@ extension LocalServer {
     let body = try await request.json(Bodies.Post.self, upTo: chat.limits.batch * chat.limits.textBytes * 2)
     guard let several = body.messages else {
       let posted = try await chat.post(try body.draft(), to: room, by: caller)
-      var response = HTTPResponse.json(Wire.Message(posted.message), status: posted.isRepeat ? 200 : 201)
+      var response = HTTPResponse.text(
+        try Wire.Message(posted.message).json(), status: posted.isRepeat ? 200 : 201, type: "application/json")
       let id = posted.message.message.id
       response.headers.set("Location", "/v1/rooms/\(PercentEncoding.encode(room.rawValue))/messages/\(id)")
       return response
@@ -16,16 +17,14 @@ extension LocalServer {
     var drafts: [Draft] = []
     for one in several { drafts.append(try one.draft()) }
     let posted = try await chat.post(drafts, to: room, by: caller)
-    return .json(
-      Answers.Messages(messages: posted.map { Wire.Message($0.message) }, next: nil),
-      status: posted.allSatisfy(\.isRepeat) ? 200 : 201)
+    return try Self.page(posted.map(\.message), next: nil, status: posted.allSatisfy(\.isRepeat) ? 200 : 201)
   }
 
   func messages(_ request: HTTPRequest, of room: ChannelID) async throws(FerryError) -> HTTPResponse {
     let clientIDs = request.queryItems.filter { $0.name == "client_id" }.map { SendKey($0.value) }
     if !clientIDs.isEmpty {
       let found = try await chat.messages(byClientIDs: clientIDs, in: room)
-      return .json(Answers.Messages(messages: found.map(Wire.Message.init), next: nil))
+      return try Self.page(found, next: nil)
     }
     let order: HistoryOrder
     switch request.query("order") {
@@ -36,7 +35,22 @@ extension LocalServer {
     let page = try await chat.history(
       of: room, order: order, after: request.query("after").map { MessageID($0) },
       before: request.query("before").map { MessageID($0) }, limit: try request.limit(50))
-    return .json(Answers.Messages(messages: page.messages.map(Wire.Message.init), next: page.next?.rawValue))
+    return try Self.page(page.messages, next: page.next)
+  }
+
+  /// The same as an `Answers.Messages`.
+  private static func page(
+    _ messages: [ChatMessage], next: MessageID?, status: Int = 200
+  ) throws(FerryError) -> HTTPResponse {
+    var json = JSONText(capacity: 256 * messages.count + 64)
+    json.begin()
+    json.name("messages")
+    json.begin("[")
+    for message in messages { try Wire.Message(message).write(to: &json) }
+    json.end("]")
+    json.member("next", next?.rawValue)
+    json.end()
+    return .text(json.text, status: status, type: "application/json")
   }
 
   func message(

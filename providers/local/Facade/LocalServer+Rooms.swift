@@ -70,7 +70,7 @@ extension LocalServer {
     let after = try request.number("after") ?? 0
     let events = try await chat.events(of: room, after: after, limit: limit)
     let items = events.map { "{\"sequence\":\($0.sequence),\"event\":\($0.json)}" }.joined(separator: ",")
-    let next = events.count == limit ? events.last.map { String($0.sequence) } ?? "null" : "null"
-    return .text("{\"events\":[\(items)],\"next\":\(next)}", type: "application/json")
+    let next = events.count == limit ? events.last.map { ",\"next\":\($0.sequence)" } ?? "" : ""
+    return .text("{\"events\":[\(items)]\(next)}", type: "application/json")
   }
 }

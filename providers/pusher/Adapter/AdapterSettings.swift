@@ -39,12 +39,14 @@ extension PusherAdapter {
       let port = mapping.optional("port")
       let tls = mapping.optional("tls")
       if let host {
-        if let cluster { throw cluster.error("cluster and host exclude each other: cluster chooses Pusher's own hosts") }
+        if let cluster {
+          throw cluster.error("cluster and host exclude each other: cluster chooses Pusher's own hosts")
+        }
         let name = try host.nonEmptyString()
         guard Self.isHost(name) else { throw host.error("host is a name or an address, without scheme and path") }
         self.init(
           appID: appID, key: key, secret: secret, host: name,
-          port: try port.map { node throws(FerryError) in UInt16(try node.integer(in: 1...65535)) },
+          port: try port.map { node throws(FerryError) in UInt16(try node.integer(in: 0...65535)) },
           tls: try tls?.bool() ?? true)
       } else {
         if let other = port ?? tls { throw other.error("port and tls go with host, which is missing") }
@@ -56,6 +58,12 @@ extension PusherAdapter {
       if let fields = mapping.optional("fields") { self.fields = try FieldNames(try fields.mapping()) }
       if let marker = mapping.optional("marker") { self.marker = try marker.bool() }
       try mapping.finish()
+    }
+
+    /// Replaces a port of 0 in both addresses: that of a facade in the same process, known once it listens.
+    package mutating func fill(port: UInt16) {
+      if api.hasSuffix(":0") { api = api.dropLast() + String(port) }
+      if socket.hasSuffix(":0") { socket = socket.dropLast() + String(port) }
     }
 
     private static func isHost(_ text: String) -> Bool {

@@ -16,7 +16,8 @@ struct EventWriter: Sendable {
       }
       images.append(
         FerryField.Image(
-          name: attachment.name, type: attachment.mediaType, size: attachment.size, sha256: attachment.sha256, url: url))
+          name: attachment.name, type: attachment.mediaType, size: attachment.size, sha256: attachment.sha256, url: url)
+      )
     }
     var data = base(id: id, ferry)
     data[fields.sender[0]] = .string(message.author.name)
@@ -59,6 +60,15 @@ struct EventWriter: Sendable {
     data[fields.sender[0]] = .string(reaction.by.name)
     data["emoji"] = .string(reaction.emoji)
     data["added"] = .bool(reaction.added)
+    return try Self.fitted(data)
+  }
+
+  func membership(_ membership: Membership) throws(FerryError) -> String {
+    var ferry = FerryField(stamp: membership.stamp)
+    ferry.senderID = membership.member.id.rawValue
+    let data: [String: JSONValue] = [
+      FerryField.name: Self.value(of: ferry), fields.sender[0]: .string(membership.member.name),
+    ]
     return try Self.fitted(data)
   }
 

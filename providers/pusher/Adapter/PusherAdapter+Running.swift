@@ -150,7 +150,7 @@ extension PusherAdapter {
       let now = clock.now()
       for action in session.withLock({ $0.receive(text, now: now) }) {
         switch action {
-        case .send(let text): await socket.sendWaiting(text)
+        case .send(let text): _ = await socket.sendWaiting(text)
         case .deliver(let event): await run.queue.send(.event(event))
         case .typing(let typing): run.inbox.typing(typing)
         case .subscribed(let channel): await subscribed(channel, session, run)
@@ -186,7 +186,7 @@ extension PusherAdapter {
       let timeout = session.withLock { min(Self.ownTimeout, $0.activityTimeout) }
       guard let silent = await isSilent(for: .seconds(timeout), session, run) else { return nil }
       guard silent else { continue }
-      await socket.sendWaiting(FrameText.ping)
+      _ = await socket.sendWaiting(FrameText.ping)
       guard let silent = await isSilent(for: Self.answerTimeout, session, run) else { return nil }
       if silent { return Session.Ending(code: 4201, reason: "the service does not answer") }
     }
@@ -203,7 +203,7 @@ extension PusherAdapter {
     var delay = Duration.seconds(2)
     while (try? await clock.sleep(for: delay)) != nil {
       let actions = session.withLock { $0.subscribeAgain() }
-      for case .send(let text) in actions { await socket.sendWaiting(text) }
+      for case .send(let text) in actions { _ = await socket.sendWaiting(text) }
       delay = actions.isEmpty ? .seconds(2) : min(delay * 2, .seconds(60))
     }
     return nil

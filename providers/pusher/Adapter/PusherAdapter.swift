@@ -31,22 +31,24 @@ package final class PusherAdapter: ChatProvider {
     capabilities = Self.capabilities(marker: settings.marker)
   }
 
-  private static func capabilities(marker: Bool) -> Capabilities {
+  /// What an account can do that has the given marker setting.
+  package static func capabilities(marker: Bool) -> Capabilities {
     var capabilities = Capabilities()
     capabilities.edits = true
     capabilities.deletes = true
     capabilities.typing = true
+    capabilities.members = true
     capabilities.reads = true
     capabilities.reactions = true
     capabilities.attachments = .link
     capabilities.certainty = marker ? .window(seconds: Limits.cacheSeconds) : .none
+    capabilities.settleSeconds = 2
     // One place of the ten is the marker's.
     capabilities.batch = marker ? Limits.eventsPerBatch - 1 : Limits.eventsPerBatch
     // Leaves room for names, links and the stamp in the 10,240 bytes of an event.
     capabilities.bodyBytes = 8000
     capabilities.absent = [
       "history": "Pusher keeps no messages. What is said while nobody listens is reported as a gap.",
-      "members": "Presence channels tell who comes and goes; members cannot be set from outside.",
       "uploads": "Pusher has no files. Images are sent as links.",
     ]
     return capabilities
@@ -79,7 +81,8 @@ package final class PusherAdapter: ChatProvider {
     guard let name = ChannelName(channel.rawValue, longest: ChannelName.longestSent) else {
       throw FerryError(
         .badRequest,
-        "\"\(channel)\" cannot be a Pusher channel: 1 to \(ChannelName.longestSent) letters, digits and signs _-=@,.; are.")
+        "\"\(channel)\" cannot be a Pusher channel: 1 to \(ChannelName.longestSent) letters, digits and signs _-=@,.; are."
+      )
     }
     guard !name.isEncrypted else {
       throw FerryError(.unsupported, "Ferry does not read or write encrypted Pusher channels such as \"\(channel)\".")

@@ -101,8 +101,9 @@ struct Session: Sendable {
     if let code, socketID == nil || code != Int64(ErrorCode.unauthorized.rawValue), (4000...4299).contains(code) {
       return [.end(Ending(code: Int(code), reason: message))]
     }
-    guard let channel = pending.sorted(by: { $0.rawValue.utf8.count > $1.rawValue.utf8.count })
-      .first(where: { message.contains($0.rawValue) })
+    guard
+      let channel = pending.sorted(by: { $0.rawValue.utf8.count > $1.rawValue.utf8.count })
+        .first(where: { message.contains($0.rawValue) })
     else { return [] }
     if message.contains("Existing subscription") { return confirm(channel) }
     return [.refused(channel, reason: message)]
@@ -137,12 +138,9 @@ struct Session: Sendable {
     let joins = frame.event == "pusher_internal:member_added"
     let name = data["user_info"]?["name"]?.text ?? members[channel]?[id] ?? ""
     members[channel, default: [:]][id] = joins ? name : nil
-    let author = Author(id: UserID(id), name: name.isEmpty ? id : name)
-    return [
-      .deliver(
-        Event(
-          key: EventKey("p:\(unique)"), channel: channel, time: now, kind: joins ? .joined(author) : .left(author)))
-    ]
+    let member = Membership(member: Author(id: UserID(id), name: name.isEmpty ? id : name))
+    let kind: Event.Kind = joins ? .joined(member) : .left(member)
+    return [.deliver(Event(key: EventKey("p:\(unique)"), channel: channel, time: now, kind: kind))]
   }
 
   private mutating func event(_ frame: Frame, now: Timestamp) -> [Action] {

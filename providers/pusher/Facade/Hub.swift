@@ -75,9 +75,26 @@ struct Hub: Sendable {
 
   // MARK: Channels
 
+  /// Seats a connection unless the channel or the connection is full.
+  mutating func admit(
+    _ channel: ChannelName, _ id: UInt64, as member: PresenceList.Member?, limit: Int, now: Timestamp
+  ) -> Refusal? {
+    let name = channel.text
+    if !isSubscribed(id, to: name) {
+      if let member, isFull(name, for: member.id) {
+        return Refusal(400, "Channel \(name) is full: it takes \(Limits.presenceMembers) members")
+      }
+      if connections[id]?.seats.count ?? 0 >= limit {
+        return Refusal(400, "This connection has \(limit) subscriptions already")
+      }
+    }
+    join(channel, id, as: member, now: now)
+    return nil
+  }
+
   /// Seats a connection and confirms it, so that the confirmation precedes every event of the channel. To seat one
   /// that is there already only confirms again.
-  mutating func join(_ channel: ChannelName, _ id: UInt64, as member: PresenceList.Member?, now: Timestamp) {
+  private mutating func join(_ channel: ChannelName, _ id: UInt64, as member: PresenceList.Member?, now: Timestamp) {
     guard let connection = connections[id] else { return }
     let name = channel.text
     let isNew = connection.seats[name] == nil
@@ -116,7 +133,7 @@ struct Hub: Sendable {
   }
 
   /// Whether one more user would be more than a presence channel takes.
-  func isFull(_ channel: String, for userID: String) -> Bool {
+  private func isFull(_ channel: String, for userID: String) -> Bool {
     guard let presence = rooms[channel]?.presence else { return false }
     return presence.count >= Limits.presenceMembers && !presence.contains(userID)
   }

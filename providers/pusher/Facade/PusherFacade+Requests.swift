@@ -1,4 +1,5 @@
 import FerryCore
+import FerryRuntime
 import FerryTransport
 
 /// The HTTP API.
@@ -8,10 +9,7 @@ extension PusherFacade {
 
   func answer(_ request: HTTPRequest, path: [String], appID: String) async throws -> HTTPResponse {
     guard appID == settings.appID else { throw Refusal(404, "Unknown application: there is no app \"\(appID)\" here") }
-    let body: [UInt8]
-    do { body = try await request.body.collect(upTo: Self.bodyBytes) } catch where error.code == .tooLarge {
-      throw Refusal(413, "The body of this request exceeds the allowed maximum (\(Self.bodyBytes) bytes)")
-    }
+    let body = try await self.body(of: request)
     let unescaped = "/" + request.segments.joined(separator: "/")
     try RequestCheck(appKey: appKey).verify(
       method: request.method, paths: request.path == unescaped ? [unescaped] : [request.path, unescaped],
@@ -24,6 +22,15 @@ extension PusherFacade {
     case ("GET", "channels", 2): return try await channel(request, try ChannelName.checked(path[1]))
     case ("GET", "channels", 3) where path[2] == "users": return try users(try ChannelName.checked(path[1]))
     default: throw Refusal(404, "Not found: the API has no \(request.method) \(request.path)")
+    }
+  }
+
+  private func body(of request: HTTPRequest) async throws -> [UInt8] {
+    do {
+      return try await request.body.collect(upTo: Self.bodyBytes)
+    } catch {
+      guard error.code == .tooLarge else { throw error }
+      throw Refusal(413, "The body of this request exceeds the allowed maximum (\(Self.bodyBytes) bytes)")
     }
   }
 
@@ -130,7 +137,9 @@ extension PusherFacade {
     if !hub.withLock({ $0.knowsCache(of: name) }) {
       let kept = try await store.kept(name)
       let now = clock.now()
-      let cached = kept.map { Hub.Cached(frame: $0.event, time: now.advanced(by: .milliseconds(Int64($0.age * -1000)))) }
+      let cached = kept.map {
+        Hub.Cached(frame: $0.event, time: now.advanced(by: .milliseconds(Int64($0.age * -1000))))
+      }
       hub.withLock { hub in
         // An event published meanwhile is newer.
         if !hub.knowsCache(of: name) { hub.remember(cached, for: name) }

@@ -30,9 +30,7 @@ extension PusherFacade {
 
   /// The newest of ours that was offered: a client that offers one gives up when none is chosen.
   private static func subprotocol(offered headers: HTTPHeaders) -> String? {
-    let offered = headers.all("Sec-WebSocket-Protocol").flatMap { $0.split(separator: ",") }
-      .map { $0.drop { $0 == " " }.prefix { $0 != " " } }
-    return protocols.reversed().lazy.map { "\(subprotocols)\($0)" }.first { offered.contains(Substring($0)) }
+    protocols.reversed().map { "\(subprotocols)\($0)" }.first { headers.list("Sec-WebSocket-Protocol", contains: $0) }
   }
 
   private func serve(_ socket: WebSocket, key: String, version: String?) async {
@@ -94,16 +92,9 @@ extension PusherFacade {
       // What the store keeps has to be at hand before the seat is taken, so that nothing comes between.
       if channel.isCache { try await cached(channel) }
       let now = clock.now()
-      try hub.withLock { hub throws(Refusal) in
-        if !hub.isSubscribed(socket.id, to: name) {
-          if let member, hub.isFull(name, for: member.id) {
-            throw Refusal(400, "Channel \(name) is full: it takes \(Limits.presenceMembers) members")
-          }
-          if hub.connections[socket.id]?.seats.count ?? 0 >= settings.channelsPerConnection {
-            throw Refusal(400, "This connection has \(settings.channelsPerConnection) subscriptions already")
-          }
-        }
-        hub.join(channel, socket.id, as: member, now: now)
+      let limit = settings.channelsPerConnection
+      if let refusal = hub.withLock({ $0.admit(channel, socket.id, as: member, limit: limit, now: now) }) {
+        refuse(name, refusal, socket)
       }
     } catch let refusal as Refusal {
       refuse(name, refusal, socket)

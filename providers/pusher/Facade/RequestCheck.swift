@@ -58,7 +58,8 @@ struct RequestCheck: Sendable {
   /// The text to sign is no secret, and the fastest way for a developer to see what differs.
   private static func invalidSignature(_ text: String, sent: String) -> String {
     let shown = text.replacing("\n", with: "\\n")
-    return "Invalid signature: you should have sent HmacSHA256Hex(\"\(shown)\", your_secret_key), but you sent \"\(sent)\""
+    return
+      "Invalid signature: you should have sent HmacSHA256Hex(\"\(shown)\", your_secret_key), but you sent \"\(sent)\""
   }
 
   private static func iso8601(seconds: Int64) -> String? {

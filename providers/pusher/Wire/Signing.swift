@@ -21,7 +21,8 @@ package struct AppKey: Sendable {
 
   /// What a request's signature covers: method, path without query, and every parameter but the signature itself,
   /// by lower-case name, values not escaped.
-  package static func stringToSign(method: String, path: String, parameters: [(name: String, value: String)]) -> String {
+  package static func stringToSign(method: String, path: String, parameters: [(name: String, value: String)]) -> String
+  {
     let pairs = parameters.map { (name: $0.name.lowercased(), value: $0.value) }
       .filter { $0.name != "auth_signature" }
       .enumerated()

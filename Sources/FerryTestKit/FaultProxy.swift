@@ -1,0 +1,240 @@
+package import FerryCore
+import FerryRuntime
+import Glibc
+
+/// A TCP proxy on 127.0.0.1 that misbehaves on demand: what stands between Ferry and a service in fault tests.
+///
+/// It understands just enough HTTP/1.1 to tell where a request begins (requests on one connection one after the
+/// other, as all clients of ours send them).
+package actor FaultProxy {
+  /// What is in force for every connection, or spent by the next requests.
+  struct Faults {
+    /// How much later bytes arrive, either way.
+    var delay: Duration = .zero
+    /// For either way of every connection.
+    var bytesPerSecond: Int?
+    var answers: [CannedAnswer] = []
+    /// How many requests still lose their answers, and what they start with.
+    var swallows: [String] = []
+  }
+
+  struct CannedAnswer {
+    let method: String
+    let text: String
+  }
+
+  package nonisolated let port: UInt16
+  /// How many connections were accepted, those refused by `refuse` not counted.
+  package private(set) var accepted = 0
+  /// How many requests were answered by the proxy, or had their answers swallowed.
+  package private(set) var interfered = 0
+
+  var faults = Faults()
+  nonisolated let loop: LoopExecutor
+  private let target: UInt16
+  /// Bound and never listening: keeps the port ours while connections are refused.
+  private let reservation: Int32
+  private var listener: (descriptor: Int32, watch: LoopExecutor.WatchID)?
+  private var connections: [Int: ProxyConnection] = [:]
+  private var nextConnection = 0
+  private var isClosed = false
+
+  package nonisolated var unownedExecutor: UnownedSerialExecutor { loop.asUnownedSerialExecutor() }
+
+  /// Listens, and passes everything on to `target` at 127.0.0.1.
+  package static func start(to target: UInt16) async throws(FerryError) -> FaultProxy {
+    let proxy = try FaultProxy(to: target)
+    try await proxy.accept()
+    return proxy
+  }
+
+  private init(to target: UInt16) throws(FerryError) {
+    loop = try LoopExecutor(name: "fault-proxy")
+    self.target = target
+    reservation = try Sockets.bind(port: 0)
+    port = Sockets.port(of: reservation)
+  }
+
+  package nonisolated var url: String { "http://127.0.0.1:\(port)" }
+
+  /// How many connections are open now.
+  package var open: Int { connections.count }
+
+  // MARK: Faults
+
+  /// Bytes arrive this much later, either way.
+  package func delay(_ delay: Duration) { faults.delay = delay }
+
+  /// At most so many bytes a second each way of each connection; nil for no limit.
+  package func throttle(bytesPerSecond: Int?) {
+    faults.bytesPerSecond = bytesPerSecond
+    for connection in connections.values { connection.moveOn() }
+  }
+
+  /// Resets every connection, at once.
+  package func cut() {
+    for connection in connections.values { connection.close(reset: true) }
+  }
+
+  /// Connections are refused, and those that exist reset, until `accept`.
+  package func refuse() {
+    if let listener {
+      loop.unwatch(listener.watch)
+      Glibc.close(listener.descriptor)
+    }
+    listener = nil
+    cut()
+  }
+
+  /// The end of `refuse`.
+  package func accept() throws(FerryError) {
+    guard listener == nil, !isClosed else { return }
+    let descriptor = try Sockets.bind(port: port)
+    guard listen(descriptor, 128) == 0 else { throw Sockets.failure("listen") }
+    let watch = loop.watch(descriptor, for: .readable) { _ in self.assumeIsolated { $0.acceptAll() } }
+    listener = (descriptor, watch)
+  }
+
+  /// The next `count` requests whose first line starts with `method` (any, when empty) are answered by the proxy and
+  /// never reach the service.
+  package func answer(_ count: Int, status: Int, retryAfter: Int? = nil, method: String = "") {
+    let body = "the fault proxy answers \(status)"
+    var text = "HTTP/1.1 \(status) Fault\r\nContent-Type: text/plain\r\nContent-Length: \(body.utf8.count)\r\n"
+    if let retryAfter { text += "Retry-After: \(retryAfter)\r\n" }
+    text += "Connection: close\r\n\r\n\(body)"
+    faults.answers += Array(repeating: CannedAnswer(method: method, text: text), count: count)
+  }
+
+  /// The next `count` such requests reach the service, which acts; its answer is swallowed and the connection cut.
+  package func swallowAnswers(_ count: Int = 1, method: String = "") {
+    faults.swallows += Array(repeating: method, count: count)
+  }
+
+  /// No more faults; connections stay.
+  package func behave() throws(FerryError) {
+    faults = Faults()
+    for connection in connections.values { connection.moveOn() }
+    try accept()
+  }
+
+  /// The last act.
+  package func close() {
+    guard !isClosed else { return }
+    refuse()
+    isClosed = true
+    Glibc.close(reservation)
+    loop.stop()
+  }
+
+  // MARK: For connections
+
+  /// What is to be done with a request that starts like this.
+  enum Verdict {
+    case pass
+    case answer(String)
+    case swallow
+  }
+
+  func verdict(for request: some StringProtocol) -> Verdict {
+    if let index = faults.answers.firstIndex(where: { request.hasPrefix($0.method) }) {
+      interfered += 1
+      return .answer(faults.answers.remove(at: index).text)
+    }
+    if let index = faults.swallows.firstIndex(where: { request.hasPrefix($0) }) {
+      interfered += 1
+      faults.swallows.remove(at: index)
+      return .swallow
+    }
+    return .pass
+  }
+
+  func forget(_ number: Int) { connections[number] = nil }
+
+  private func acceptAll() {
+    guard let listener else { return }
+    while true {
+      let client = Glibc.accept(listener.descriptor, nil, nil)
+      guard client >= 0 else { return }
+      accepted += 1
+      guard let server = Sockets.connect(port: target) else {
+        Sockets.reset(client)
+        continue
+      }
+      Sockets.prepare(client)
+      nextConnection += 1
+      connections[nextConnection] = ProxyConnection(
+        number: nextConnection, client: client, server: server, proxy: self)
+    }
+  }
+}
+
+/// The few system calls that the proxy makes.
+enum Sockets {
+  /// A TCP socket on 127.0.0.1 that shares its port with others of ours.
+  static func bind(port: UInt16) throws(FerryError) -> Int32 {
+    let descriptor = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
+    guard descriptor >= 0 else { throw failure("socket") }
+    var on: Int32 = 1
+    setsockopt(descriptor, SOL_SOCKET, SO_REUSEPORT, &on, socklen_t(MemoryLayout<Int32>.size))
+    setsockopt(descriptor, SOL_SOCKET, SO_REUSEADDR, &on, socklen_t(MemoryLayout<Int32>.size))
+    let bound = withLoopback(port) { Glibc.bind(descriptor, $0, $1) }
+    guard bound == 0 else {
+      let error = failure("bind")
+      close(descriptor)
+      throw error
+    }
+    prepare(descriptor)
+    return descriptor
+  }
+
+  static func port(of descriptor: Int32) -> UInt16 {
+    var address = sockaddr_in()
+    var length = socklen_t(MemoryLayout<sockaddr_in>.size)
+    _ = withUnsafeMutablePointer(to: &address) { pointer in
+      pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) { getsockname(descriptor, $0, &length) }
+    }
+    return UInt16(bigEndian: address.sin_port)
+  }
+
+  /// Under way when it returns; nil when refused at once, as on the loopback it is.
+  static func connect(port: UInt16) -> Int32? {
+    let descriptor = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
+    guard descriptor >= 0 else { return nil }
+    prepare(descriptor)
+    let status = withLoopback(port) { Glibc.connect(descriptor, $0, $1) }
+    if status == 0 || errno == EINPROGRESS { return descriptor }
+    close(descriptor)
+    return nil
+  }
+
+  /// Not blocking, not delaying, not inherited.
+  static func prepare(_ descriptor: Int32) {
+    _ = fcntl(descriptor, F_SETFL, O_NONBLOCK)
+    _ = fcntl(descriptor, F_SETFD, FD_CLOEXEC)
+    var on: Int32 = 1
+    setsockopt(descriptor, Int32(IPPROTO_TCP), TCP_NODELAY, &on, socklen_t(MemoryLayout<Int32>.size))
+  }
+
+  /// Closes so that the far side sees a reset rather than an end.
+  static func reset(_ descriptor: Int32) {
+    var linger = linger(l_onoff: 1, l_linger: 0)
+    setsockopt(descriptor, SOL_SOCKET, SO_LINGER, &linger, socklen_t(MemoryLayout<Glibc.linger>.size))
+    close(descriptor)
+  }
+
+  static func failure(_ call: String) -> FerryError {
+    FerryError(.internal, "The fault proxy cannot work.", cause: "\(call): \(String(cString: strerror(errno)))")
+  }
+
+  private static func withLoopback(
+    _ port: UInt16, _ body: (UnsafePointer<sockaddr>, socklen_t) -> Int32
+  ) -> Int32 {
+    var address = sockaddr_in()
+    address.sin_family = sa_family_t(AF_INET)
+    address.sin_port = port.bigEndian
+    address.sin_addr.s_addr = UInt32(0x7f00_0001).bigEndian
+    return withUnsafePointer(to: &address) { pointer in
+      pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) { body($0, socklen_t(MemoryLayout<sockaddr_in>.size)) }
+    }
+  }
+}

@@ -1,0 +1,191 @@
+package import FerryCore
+package import FerryRuntime
+
+/// A chat service in memory, and an account at it: every power there is, and faults on demand.
+///
+/// Unlike a real service with idempotent posts, it writes a repeated send a second time: whoever relies on it shows.
+package final class MemoryProvider: Sendable {
+  /// What a fault is meant for.
+  package enum Write: Sendable, Hashable, CaseIterable {
+    case post, edit, delete, typing, upload, member, mark, react, find
+  }
+
+  struct Fault: Sendable {
+    let write: Write
+    let error: FerryError
+    /// Thrown after the thing was done: the answer was lost.
+    let afterActing: Bool
+  }
+
+  struct Room: Sendable {
+    var events: [Event] = []
+    var messages: [MessageID: Message] = [:]
+    var order: [MessageID] = []
+    var sends: [SendKey: MessageID] = [:]
+    var members: [UserID: Author] = [:]
+  }
+
+  struct State: Sendable {
+    var rooms: [ChannelID: Room] = [:]
+    var files: [String: [UInt8]] = [:]
+    var faults: [Fault] = []
+    var isPaused = false
+    /// How often each power was used, faults included.
+    var calls: [Write: Int] = [:]
+    var typing: [Typing] = []
+    var lastNumber = 0
+  }
+
+  package let capabilities: Capabilities
+  let state = Observed(State())
+  let clock: any FerryClock
+  private let credentialsAreGood: Bool
+
+  /// Everything it can do, unless `adjust` takes something away.
+  package init(
+    clock: any FerryClock = SystemClock(), credentialsAreGood: Bool = true,
+    adjust: (inout Capabilities) -> Void = { _ in }
+  ) {
+    var capabilities = Capabilities()
+    capabilities.edits = true
+    capabilities.deletes = true
+    capabilities.typing = true
+    capabilities.members = true
+    capabilities.reads = true
+    capabilities.reactions = true
+    capabilities.attachments = .stored
+    capabilities.history = .events
+    capabilities.certainty = .always
+    capabilities.batch = 16
+    adjust(&capabilities)
+    self.capabilities = capabilities
+    self.clock = clock
+    self.credentialsAreGood = credentialsAreGood
+  }
+
+  // MARK: For tests
+
+  /// The next `count` uses of a power fail, before or after having acted.
+  package func failNext(_ count: Int, _ write: Write = .post, with error: FerryError, afterActing: Bool = false) {
+    var error = error
+    if afterActing { error.didNotAct = false }
+    let fault = Fault(write: write, error: error, afterActing: afterActing)
+    state.update { $0.faults += Array(repeating: fault, count: count) }
+  }
+
+  /// While paused no write ends, as at a service that has stopped answering.
+  package func pause(_ isPaused: Bool = true) { state.update { $0.isPaused = isPaused } }
+
+  package func calls(_ write: Write) -> Int { state.value.calls[write] ?? 0 }
+
+  /// What is in a channel, in order, without what was deleted.
+  package func messages(in channel: ChannelID) -> [Message] { Self.messages(in: state.value.rooms[channel]) }
+
+  package func events(in channel: ChannelID) -> [Event] { state.value.rooms[channel]?.events ?? [] }
+
+  /// What the channel holds once `find` finds in it what it looks for; nil when cancelled.
+  package func wait<Result>(in channel: ChannelID, for find: ([Message]) -> Result?) async -> Result? {
+    await state.wait { find(Self.messages(in: $0.rooms[channel])) }
+  }
+
+  /// A message by somebody who is not Ferry.
+  @discardableResult
+  package func say(
+    _ text: String, by author: Author, in channel: ChannelID, attachments: [Attachment] = [], stamp: Stamp? = nil
+  ) -> MessageID {
+    state.update { state in
+      var message = Message(id: "", author: author, text: text, time: clock.now(), attachments: attachments)
+      message.stamp = stamp
+      return state.add(message, to: channel)
+    }
+  }
+
+  package func change(_ id: MessageID, to text: String, in channel: ChannelID) {
+    let now = clock.now()
+    state.update { state in
+      state.change(id, in: channel, at: now) { message in
+        message.text = text
+        message.stamp = nil
+      }
+    }
+  }
+
+  package func remove(_ id: MessageID, in channel: ChannelID, by author: Author? = nil) {
+    let now = clock.now()
+    state.update { $0.remove(Deletion(id: id, by: author), in: channel, at: now) }
+  }
+
+  package func type(_ typing: Typing) { state.update { $0.typing.append(typing) } }
+
+  package func store(_ bytes: [UInt8]) -> AttachmentReference {
+    let name = Crypto.hex(Crypto.digest(.sha256, of: bytes))
+    state.update { $0.files[name] = bytes }
+    return .provider(name)
+  }
+
+  // MARK: What all methods share
+
+  private static func messages(in room: Room?) -> [Message] {
+    room.map { room in room.order.compactMap { room.messages[$0] } } ?? []
+  }
+
+  /// Carries out a write with the faults meant for it.
+  func perform<Result: Sendable>(
+    _ write: Write, _ body: (inout State) throws(FerryError) -> Result
+  ) async throws(FerryError) -> Result {
+    try checkCredentials()
+    let goOn: Bool? = await state.wait { $0.isPaused ? nil : true }
+    guard goOn == true, !Task.isCancelled else { throw .cancelled(didNotAct: true) }
+    return try state.update { state throws(FerryError) -> Result in
+      state.calls[write, default: 0] += 1
+      guard let index = state.faults.firstIndex(where: { $0.write == write }) else { return try body(&state) }
+      let fault = state.faults.remove(at: index)
+      if fault.afterActing { _ = try body(&state) }
+      throw fault.error
+    }
+  }
+
+  func checkCredentials() throws(FerryError) {
+    guard credentialsAreGood else {
+      throw FerryError(.badCredentials, "The memory provider was made with bad credentials.")
+    }
+  }
+}
+
+extension MemoryProvider.State {
+  mutating func add(_ message: Message, key: SendKey? = nil, to channel: ChannelID) -> MessageID {
+    var message = message
+    lastNumber += 1
+    message.id = MessageID("m\(lastNumber)")
+    rooms[channel, default: MemoryProvider.Room()].messages[message.id] = message
+    rooms[channel]?.order.append(message.id)
+    if let key { rooms[channel]?.sends[key] = message.id }
+    record(.posted(message), in: channel, at: message.time)
+    return message.id
+  }
+
+  @discardableResult
+  mutating func change(
+    _ id: MessageID, in channel: ChannelID, at time: Timestamp, _ body: (inout Message) -> Void
+  ) -> Bool {
+    guard var message = rooms[channel]?.messages[id] else { return false }
+    body(&message)
+    message.revision += 1
+    message.edited = time
+    rooms[channel]?.messages[id] = message
+    record(.edited(message), in: channel, at: time)
+    return true
+  }
+
+  mutating func remove(_ deletion: Deletion, in channel: ChannelID, at time: Timestamp) {
+    guard rooms[channel]?.messages.removeValue(forKey: deletion.id) != nil else { return }
+    rooms[channel]?.order.removeAll { $0 == deletion.id }
+    record(.deleted(deletion), in: channel, at: time)
+  }
+
+  mutating func record(_ kind: Event.Kind, in channel: ChannelID, at time: Timestamp) {
+    let number = rooms[channel]?.events.count ?? 0
+    rooms[channel, default: MemoryProvider.Room()].events.append(
+      Event(key: EventKey("e\(number)"), channel: channel, time: time, kind: kind, cursor: Cursor(String(number + 1))))
+  }
+}

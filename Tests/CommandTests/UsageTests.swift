@@ -1,0 +1,84 @@
+import FerryTestKit
+import Testing
+
+@Suite(.timeLimit(.minutes(2))) struct UsageTests {
+  @Test func helpNamesEveryCommandAndGoesToStandardOutput() async throws {
+    try await withFerry { ferry in
+      let outcome = try await ferry.run("--help")
+      #expect(outcome.code == 0)
+      #expect(outcome.errors.isEmpty)
+      for command in [
+        "demo", "serve", "relay", "post", "tail", "history", "channels", "members", "check", "providers", "status",
+      ] {
+        #expect(outcome.output.contains("ferry \(command)"), "\(command) is missing")
+        let help = try await ferry.run(command, "--help")
+        #expect(help.code == 0)
+        #expect(help.output.hasPrefix("ferry \(command)"))
+      }
+    }
+  }
+
+  @Test func withoutArgumentsTheHelpIsShownAndTheExitCodeIsUsage() async throws {
+    try await withFerry { ferry in
+      let outcome = try await ferry.run()
+      #expect(outcome.code == 64)
+    }
+  }
+
+  @Test(arguments: [
+    (["psot", "a:b"], "there is no command \"psot\"; did you mean \"post\"?"),
+    (["post"], "ADDRESS is missing"),
+    (["post", "a:b", "text", "more"], "\"more\" is one argument too many"),
+    (["post", "a:b", "text", "--ass", "me"], "there is no option --ass; did you mean \"as\"?"),
+    (["post", "a:b", "text", "--as"], "--as needs a value"),
+    (["history", "a:b", "--json=yes"], "--json takes no value"),
+    (["tail", "lobby"], "\"lobby\" is not an address; write account:channel or a URL"),
+    (["tail", "irc://x/y"], "no provider understands this kind of URL; see 'ferry providers'"),
+  ])
+  func whatIsTypedWrongIsExplainedWithExitCode64(_ arguments: [String], _ message: String) async throws {
+    try await withFerry { ferry in
+      let outcome = try await ferry.run(arguments)
+      #expect(outcome.code == 64)
+      #expect(outcome.output.isEmpty)
+      #expect(outcome.errors.hasPrefix("ferry: \(message)\n"), "\(outcome.errors)")
+    }
+  }
+
+  @Test func aMissingConfigurationIsExitCode78AndNamesTheFile() async throws {
+    try await withFerry { ferry in
+      let outcome = try await ferry.run("check")
+      #expect(outcome.code == 78)
+      #expect(outcome.errors.contains("none.yaml"))
+    }
+  }
+
+  @Test func aMisspeltKeyIsExitCode78WithItsPlaceAndTheRightName() async throws {
+    try await withFerry { ferry in
+      let config = try ferry.write("bad.yaml", "acounts:\n  here: { provider: local }\n")
+      let outcome = try await ferry.run("check", "--config", config)
+      #expect(outcome.code == 78)
+      #expect(outcome.errors == "ferry: \(config):1:1: unknown key \"acounts\"; did you mean \"accounts\"?\n")
+    }
+  }
+
+  @Test func anUnknownAccountIsNamedWithTheNearest() async throws {
+    try await withFerry { ferry in
+      let config = try ferry.write(
+        "one.yaml", "accounts:\n  here: { provider: local, url: \"http://127.0.0.1:9\", token: t }\n")
+      let outcome = try await ferry.run("post", "hree:lobby", "x", "--config", config)
+      #expect(outcome.code == 78)
+      #expect(outcome.errors.contains("has no account \"hree\"; did you mean \"here\"?"))
+    }
+  }
+
+  @Test func providersPrintsATableAndJSON() async throws {
+    try await withFerry { ferry in
+      let table = try await ferry.run("providers")
+      #expect(table.code == 0)
+      #expect(table.output.split(separator: "\n")[0].split(separator: " ").map(String.init) == ["local", "pusher"])
+      let json = try await ferry.run("providers", "--json")
+      #expect(json.output.split(separator: "\n").count == 2)
+      #expect(json.output.contains("\"provider\":\"pusher\""))
+    }
+  }
+}
