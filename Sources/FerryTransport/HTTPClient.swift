@@ -7,13 +7,16 @@ package import FerryRuntime
 /// this machine is never reached through a proxy. No URL's query or credentials get into an error or a log.
 package final class HTTPClient: Sendable {
   private let core: ClientLoop
+  private let logger: Logger
 
   package init(loop: LoopExecutor, guard addressGuard: AddressGuard = AddressGuard(), logger: Logger) {
     core = ClientLoop(loop: loop, addressGuard: addressGuard, environment: ClientEnvironment())
+    self.logger = logger
   }
 
   init(loop: LoopExecutor, guard addressGuard: AddressGuard = AddressGuard(), environment: ClientEnvironment) {
     core = ClientLoop(loop: loop, addressGuard: addressGuard, environment: environment)
+    logger = .silent
   }
 
   /// Sends a request and returns when the response's head has arrived; any status is a response.
@@ -21,7 +24,12 @@ package final class HTTPClient: Sendable {
   /// Throws only when there is none. `didNotAct` is then true only where the request cannot have reached the other
   /// side: its name, the connection or TLS failed before anything was sent. Cancellation ends the request at once.
   package func send(_ request: ClientRequest) async throws(FerryError) -> ClientResponse {
-    try await core.send(request)
+    do throws(FerryError) {
+      return try await core.send(request)
+    } catch {
+      logger.debug("\(request.method): \(error)")
+      throw error
+    }
   }
 
   /// Opens a WebSocket to a `ws` or `wss` URL, within the deadline.

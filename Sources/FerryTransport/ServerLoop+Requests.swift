@@ -61,6 +61,12 @@ extension ServerLoop {
       exchange.response = tooLarge
       return exchange
     }
+    if declared != nil, headers["Transfer-Encoding"] != nil {
+      // Two lengths are how requests are smuggled past proxies (RFC 9112, 6.1).
+      exchange.response = .text("A request has one length: Content-Length or Transfer-Encoding.\n", status: 400)
+      exchange.response?.headers.set("Connection", "close")
+      return exchange
+    }
     let body = exchange.body
     let request = HTTPRequest(
       method: method, path: String(target[0]), rawQuery: target.count > 1 ? String(target[1]) : "", headers: headers,

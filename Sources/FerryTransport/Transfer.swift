@@ -10,6 +10,9 @@ final class Transfer {
     var headers: HTTPHeaders
   }
 
+  /// The heads of all responses to one request, redirects included.
+  private static let headerLimit = 256 << 10
+
   let id: UInt64
   let easy: UnsafeMutableRawPointer
   let request: ClientRequest
@@ -30,6 +33,7 @@ final class Transfer {
   private(set) var isRefused = false
   private(set) var isRepeated = false
   private var headers: HTTPHeaders = [:]
+  private var headerBytes = 0
   private var followed = 0
   private var attempts = 0
   private var isReceivingPaused = false
@@ -58,8 +62,11 @@ final class Transfer {
 
   // MARK: Called by libcurl
 
-  func headerLine(_ line: UnsafeRawBufferPointer) {
-    guard head == nil else { return }
+  /// False when there are too many.
+  func headerLine(_ line: UnsafeRawBufferPointer) -> Bool {
+    guard head == nil else { return true }
+    headerBytes += line.count
+    guard headerBytes <= Self.headerLimit else { return false }
     let text = String(decoding: line, as: UTF8.self)
     if text.hasPrefix("HTTP/") {
       headers = [:]
@@ -69,6 +76,7 @@ final class Transfer {
       let value = text[text.index(after: colon)...].prefix { !$0.isNewline }
       headers.add(String(text[..<colon]), String(value.trimmingSpaces))
     }
+    return true
   }
 
   private func headEnded() {
@@ -188,8 +196,8 @@ private func transfer(_ context: UnsafeMutableRawPointer?) -> Transfer? {
 }
 
 let transferHeader: ccurl_data_callback = { data, size, count, context in
-  transfer(context)?.headerLine(UnsafeRawBufferPointer(start: data, count: size * count))
-  return size * count
+  let line = UnsafeRawBufferPointer(start: data, count: size * count)
+  return transfer(context)?.headerLine(line) ?? false ? line.count : 0
 }
 
 let transferReceive: ccurl_data_callback = { data, size, count, context in

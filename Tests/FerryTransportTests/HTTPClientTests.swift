@@ -284,6 +284,18 @@ struct HTTPClientTests {
     }
   }
 
+  @Test("a response whose head does not end is given up")
+  func endlessHead() async throws {
+    let server = try RawServer { connection in
+      connection.readHead()
+      connection.write("HTTP/1.1 200 OK\r\n")
+      for _ in 0..<1000 { connection.write("X: \(String(repeating: "y", count: 1000))\r\n") }
+      connection.waitForEnd()
+    }
+    let error = try await failure(ClientRequest(url: "http://127.0.0.1:\(server.port)/"))
+    #expect(error.code == .unavailable && !error.didNotAct)
+  }
+
   @Test("a line break in a header adds no header")
   func headerInjection() async throws {
     let handler: @Sendable (HTTPRequest) async -> HTTPResponse = { request in

@@ -129,6 +129,22 @@ struct HTTPServerTests {
     }
   }
 
+  @Test("a request with two lengths is refused and its connection closed")
+  func smuggling() async throws {
+    try await withBench(handler: echo) { bench in
+      let port = bench.port
+      let answer = try await blocking {
+        let socket = try RawSocket(port: port)
+        try socket.write(
+          "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 6\r\nTransfer-Encoding: chunked\r\n\r\n"
+            + "0\r\n\r\nGET /hidden HTTP/1.1\r\nHost: a\r\n\r\n")
+        return try socket.readAll()
+      }
+      #expect(answer.hasPrefix("HTTP/1.1 400"))
+      #expect(!answer.contains("hidden"))
+    }
+  }
+
   @Test("headers over the limit are refused, and the connection of another is undisturbed")
   func headersTooLarge() async throws {
     try await withBench(handler: echo) { bench in

@@ -104,6 +104,27 @@ struct TLSTests {
     }
   }
 
+  @Test("a WebSocket outlives the deadline for opening it")
+  func deadline() async throws {
+    let settings = WebSocketSettings(pingAfter: .milliseconds(2500))
+    let handler: @Sendable (HTTPRequest) async -> HTTPResponse = { _ in
+      HTTPResponse(
+        status: 101,
+        body: .webSocket(subprotocol: nil, settings: WebSocketSettings()) { socket in
+          while case .text(let text)? = await socket.next() { socket.send(text) }
+        })
+    }
+    try await withTLS(handler: handler) { server, client, _ in
+      let socket = try await client.webSocket(
+        "wss" + server.url.dropFirst(5), settings: settings, deadline: .seconds(2))
+      let start = ContinuousClock.now
+      try await eventually("the deadline is over") { start.duration(to: .now) > .seconds(3) }
+      socket.send("still here")
+      #expect(await socket.next() == .text("still here"))
+      socket.close()
+    }
+  }
+
   @Test("a certificate that nobody vouches for is refused before anything is sent")
   func untrusted() async throws {
     try await withTLS(handler: echo) { server, _, untrusting in
