@@ -26,7 +26,11 @@ extension ServerLoop {
     guard let connection = connections.removeValue(forKey: handle) else { return }
     unwatch(connection)
     connection.isClosed = true
-    if !connection.isUpgraded { uncount(connection.address) }
+    if !connection.isUpgraded {
+      uncount(connection.address)
+    } else if isSecure {
+      endingUpgrades -= 1
+    }
   }
 
   func uncount(_ address: String) {
@@ -246,6 +250,7 @@ extension ServerLoop {
 
   private func socketGone(_ id: UInt64, _ address: String) {
     sockets[id] = nil
+    if isSecure { endingUpgrades += 1 }
     uncount(address)
     requestRun()
     checkDrained()

@@ -31,6 +31,9 @@ actor ServerLoop {
   var countByAddress: [String: Int] = [:]
   var lastID: UInt64 = 0
   var isStopping = false
+  /// Sockets under TLS that we have closed and libmicrohttpd not yet: it gets to that in a later turn, for which its
+  /// descriptor does not ask.
+  var endingUpgrades = 0
 
   private var stopWaiter: CheckedContinuation<Void, Never>?
   private var drainWaiter: CheckedContinuation<Void, Never>?
@@ -141,6 +144,10 @@ actor ServerLoop {
   func requestRun() { needsRun = true }
 
   private func beforeWait() -> Duration? {
+    if endingUpgrades > 0 {
+      runDaemon()
+      return endingUpgrades > 0 ? .milliseconds(20) : .zero
+    }
     for _ in 0..<4 {
       var milliseconds: UInt64 = 0
       let hasLimit = MHD_get_timeout(callbacks.daemon, &milliseconds) == cmhd_yes
