@@ -43,6 +43,7 @@ package final class LoopExecutor: SerialExecutor, TaskExecutor, @unchecked Senda
     var jobs: [UnownedJob] = []
     var calls: [@Sendable () -> Void] = []
     var stopping = false
+    var stopped = false
   }
 
   private let name: String
@@ -103,6 +104,7 @@ package final class LoopExecutor: SerialExecutor, TaskExecutor, @unchecked Senda
   /// what the loop owns. Never calls it before returning. Dropped when the loop has stopped.
   package func submit(_ body: @escaping @Sendable () -> Void) {
     let isFirst = inbox.withLock { inbox in
+      guard !inbox.stopped else { return false }
       inbox.calls.append(body)
       return inbox.jobs.count + inbox.calls.count == 1
     }
@@ -196,7 +198,7 @@ package final class LoopExecutor: SerialExecutor, TaskExecutor, @unchecked Senda
       let now = clock.now
       // One by one, because a handler may cancel another that is due as well.
       while let handler = timers.takeDue(at: now) { handler() }
-      if stopping && jobs.isEmpty && calls.isEmpty { return }
+      if stopping && jobs.isEmpty && calls.isEmpty { return letGo() }
 
       let count = epoll_wait(epoll, &ready, Int32(ready.count), waitMilliseconds(hasJobs: !jobs.isEmpty))
       for index in 0..<Int(max(count, 0)) {
@@ -210,6 +212,20 @@ package final class LoopExecutor: SerialExecutor, TaskExecutor, @unchecked Senda
         }
       }
     }
+  }
+
+  /// Handlers hold their owners, who hold the loop.
+  private func letGo() {
+    inbox.withLock { inbox in
+      inbox.stopped = true
+      inbox.calls = []
+    }
+    // Taken out first: what goes away with a handler may look here.
+    let held = (watches, timers, beforeWait)
+    watches = [:]
+    timers = TimerQueue()
+    beforeWait = [:]
+    _ = held
   }
 
   private func waitMilliseconds(hasJobs: Bool) -> Int32 {
