@@ -110,7 +110,8 @@ import Testing
       let wrong = try await service.send(
         "POST", path, body: body, key: AppKey(key: "demo-key", secret: Secret("wrong")))
       #expect(wrong.status == 401)
-      #expect(wrong.text.hasPrefix(#"Invalid signature: you should have sent HmacSHA256Hex("POST\n/apps/1001/events\n"#))
+      #expect(
+        wrong.text.hasPrefix(#"Invalid signature: you should have sent HmacSHA256Hex("POST\n/apps/1001/events\n"#))
       let stale = try await service.send("POST", path, body: body, skew: -601)
       #expect(stale.status == 401)
       #expect(stale.text.hasPrefix("Timestamp expired: Given timestamp ("))

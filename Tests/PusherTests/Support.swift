@@ -14,7 +14,7 @@ final class Service: Sendable {
   let clock: any FerryClock
   let appKey = AppKey(key: "demo-key", secret: Secret("demo-secret"))
 
-  private let loop: LoopExecutor
+  let loop: LoopExecutor
 
   init(
     clock: any FerryClock = SystemClock(), store: (any PusherCacheStore)? = nil,

@@ -9,7 +9,7 @@ import urllib.request
 import zlib
 
 import pytest
-from conftest import FERRY, Local, Subscriber, ferry, official, wait_until
+from bridge import FERRY, Local, Subscriber, ferry, official, wait_until
 
 
 class Tail:
@@ -146,7 +146,7 @@ def test_a_picture_of_5_mib_arrives_unchanged_in_both_directions(demo, tmp_path)
 
 @pytest.mark.timeout(60)
 def test_what_was_said_at_pusher_while_nobody_listened_is_reported_as_a_gap(services, tmp_path):
-    from conftest import Process, relay_config, wait_ready
+    from bridge import Process, relay_config, wait_ready
 
     config = relay_config(tmp_path, services.urls["local"], services.urls["pusher"])
     relay = Process(tmp_path, "relay", config)
