@@ -180,7 +180,7 @@ final class CurlWire: Wire, @unchecked Sendable {
   }
 
   /// There is no half-closed TLS.
-  func finishWriting() {}
+  func finishWriting() -> Bool { false }
 
   func close() {
     guard !isClosed else { return }

@@ -10,17 +10,16 @@ actor ClientLoop {
   let multi: CurlMulti
   let pool = FramePool(isServer: false)
   private let addressGuard: AddressGuard
-  private let logger: Logger
-  private let environment = ClientEnvironment()
+  private let environment: ClientEnvironment
   private var transfers: [UInt64: Transfer] = [:]
   private var idByHandle: [UnsafeMutableRawPointer: UInt64] = [:]
   var handshakes: [UInt64: ClientHandshake] = [:]
   private var lastID: UInt64 = 0
 
-  init(loop: LoopExecutor, addressGuard: AddressGuard, logger: Logger) {
+  init(loop: LoopExecutor, addressGuard: AddressGuard, environment: ClientEnvironment) {
     self.loop = loop
     self.addressGuard = addressGuard
-    self.logger = logger
+    self.environment = environment
     multi = CurlMulti(loop: loop)
   }
 

@@ -51,9 +51,6 @@ final class Exchange {
   /// The pieces of a streamed response.
   var outgoing: BytePipe?
   var isSuspended = false
-  var task: Task<Void, Never>?
-  /// Who waits for the upgraded socket.
-  var upgraded: CheckedContinuation<WebSocket?, Never>?
 
   init(
     id: UInt64, handle: OpaquePointer, connection: Connection, isHead: Bool, upgrade: Upgrade?, body: BytePipe,

@@ -9,7 +9,11 @@ package final class HTTPClient: Sendable {
   private let core: ClientLoop
 
   package init(loop: LoopExecutor, guard addressGuard: AddressGuard = AddressGuard(), logger: Logger) {
-    core = ClientLoop(loop: loop, addressGuard: addressGuard, logger: logger)
+    core = ClientLoop(loop: loop, addressGuard: addressGuard, environment: ClientEnvironment())
+  }
+
+  init(loop: LoopExecutor, guard addressGuard: AddressGuard = AddressGuard(), environment: ClientEnvironment) {
+    core = ClientLoop(loop: loop, addressGuard: addressGuard, environment: environment)
   }
 
   /// Sends a request and returns when the response's head has arrived; any status is a response.

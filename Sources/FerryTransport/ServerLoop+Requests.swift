@@ -130,7 +130,11 @@ extension ServerLoop {
   private func serve(_ id: UInt64, _ request: HTTPRequest) async {
     let response = await handler(request)
     if let exchange = exchanges[id] { await finish(exchange, with: response) }
-    tasks[id] = nil
+    ended(id)
+  }
+
+  private func ended(_ task: UInt64) {
+    tasks[task] = nil
     checkDrained()
   }
 
@@ -145,12 +149,8 @@ extension ServerLoop {
     exchange.body.finish()
     resume(exchange)
     switch response.body {
-    case .empty, .bytes: break
+    case .empty, .bytes, .webSocket: break
     case .stream(let stream): if let pipe = exchange.outgoing { await pump(stream, into: pipe) }
-    case .webSocket(_, _, let serve):
-      guard let socket = await withCheckedContinuation({ exchange.upgraded = $0 }) else { return }
-      await serve(socket)
-      socket.close()
     }
   }
 
@@ -193,8 +193,6 @@ extension ServerLoop {
     exchange.connection.exchange = nil
     exchange.connection.waitingSince = .now
     remindOfEnd(exchange.connection)
-    exchange.upgraded?.resume(returning: nil)
-    exchange.upgraded = nil
     if !isWhole, !exchange.connection.isUpgraded { tasks[exchange.id]?.cancel() }
     exchange.body.finish(.clientGone)
     exchange.outgoing?.finish(.clientGone)
@@ -203,7 +201,7 @@ extension ServerLoop {
 
   /// The 101 has been sent. The socket leaves libmicrohttpd, which then frees what it keeps for a connection.
   func upgraded(_ exchange: Exchange, descriptor: Int32, early: [UInt8], upgrade: OpaquePointer) {
-    guard let waiter = exchange.upgraded, case .webSocket(let subprotocol, let settings, _)? = exchange.response?.body
+    guard case .webSocket(let subprotocol, let settings, let serve)? = exchange.response?.body
     else { return cmhd_end_upgrade(upgrade) }
     unwatch(exchange.connection)
     let wire: SocketWire
@@ -220,7 +218,6 @@ extension ServerLoop {
     }
     let connection = exchange.connection
     connection.isUpgraded = true
-    exchange.upgraded = nil
     let address = connection.address
     let socket = WebSocket(
       wire: wire, isServer: true, peer: address, subprotocol: subprotocol, settings: settings, loop: loop)
@@ -230,7 +227,14 @@ extension ServerLoop {
       self?.assumeIsolated { $0.socketGone(id, address) }
     }
     driver.start(early: early)
-    waiter.resume(returning: socket)
+    // A task of its own rather than the handler's, so that nothing of the request is kept while the socket lives.
+    lastID += 1
+    let taskID = lastID
+    tasks[taskID] = Task(executorPreference: loop) {
+      await serve(socket)
+      socket.close()
+      await self.ended(taskID)
+    }
     if isStopping { socket.close(code: settings.stopCode, reason: settings.stopReason) }
   }
 

@@ -164,11 +164,11 @@ final class SocketDriver: @unchecked Sendable {
     updateWatch()
   }
 
-  /// The last frame is out. The server ends the connection at once when all was said; otherwise the stream ends and
-  /// the other side is given time to see why.
+  /// The last frame is out: the stream ends, and the other side is given time to read to its end.
   private func finishWriting() {
     hasFinishedWriting = true
-    socket.state.withLock { $0.wire }?.finishWriting()
+    guard let wire = socket.state.withLock({ $0.wire }) else { return }
+    if !wire.finishWriting() { vanished() }
   }
 
   /// Asks epoll for what is of interest now.
@@ -235,9 +235,10 @@ final class SocketDriver: @unchecked Sendable {
     if let watch { loop.unwatch(watch) }
     watch = nil
     reader = nil
-    let (wire, waiters) = socket.state.withLock { state in
+    let (wire, receiver, senders) = socket.state.withLock { state in
       let wire = state.wire
-      let waiters = [state.endInbound()].compactMap { $0 } + state.senders.map(\.continuation)
+      let receiver = state.endInbound()
+      let senders = state.senders.map(\.continuation)
       state.wire = nil
       state.driver = nil
       state.hasSentClose = true
@@ -245,10 +246,11 @@ final class SocketDriver: @unchecked Sendable {
       state.queue = []
       state.queuedBytes = 0
       state.senders = []
-      return (wire, waiters)
+      return (wire, receiver, senders)
     }
     wire?.close()
-    for waiter in waiters { waiter.resume() }
+    receiver?.resume()
+    for sender in senders { sender.resume() }
     onGone()
   }
 }

@@ -143,7 +143,7 @@ package final class WebSocket: Sendable {
   /// Sends a close frame unless one was sent before; afterwards nothing else is.
   func sendLast(_ bytes: [UInt8]) -> Bool {
     let (isSent, needsDriver, reader) = state.withLock {
-      state -> (Bool, Bool, CheckedContinuation<Void, Never>?) in
+      state -> (Bool, Bool, UnsafeContinuation<Void, Never>?) in
       guard !state.hasSentClose, state.wire != nil else { return (false, false, nil) }
       let (_, needsDriver) = state.send(bytes, limit: .max)
       state.hasSentClose = true
@@ -165,7 +165,8 @@ package final class WebSocket: Sendable {
 
   private func waitForMessage() async {
     await withTaskCancellationHandler {
-      await withCheckedContinuation { continuation in
+      // Not a checked one, which would cost 200 bytes for each of ten thousand sockets that wait.
+      await withUnsafeContinuation { continuation in
         let goOn = state.withLock { state in
           if !state.inbound.isEmpty || state.isInboundEnded || Task.isCancelled { return true }
           precondition(state.receiver == nil, "one task at a time receives from a WebSocket")

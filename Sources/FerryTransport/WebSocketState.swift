@@ -21,7 +21,7 @@ extension WebSocket {
     var inboundBytes = 0
     var isInboundEnded = false
     var isReadingPaused = false
-    var receiver: CheckedContinuation<Void, Never>?
+    var receiver: UnsafeContinuation<Void, Never>?
     var closing: (code: UInt16, reason: String)?
 
     init(wire: any Wire) { self.wire = wire }
@@ -83,7 +83,7 @@ extension WebSocket {
     }
 
     /// Adds what arrived and returns the receiver to be resumed.
-    mutating func receive(_ messages: [Message]) -> CheckedContinuation<Void, Never>? {
+    mutating func receive(_ messages: [Message]) -> UnsafeContinuation<Void, Never>? {
       guard !isInboundEnded, !messages.isEmpty else { return nil }
       inbound += messages
       for message in messages { inboundBytes += message.size }
@@ -93,7 +93,7 @@ extension WebSocket {
     }
 
     /// Nothing more is received, but for what waits already.
-    mutating func endInbound() -> CheckedContinuation<Void, Never>? {
+    mutating func endInbound() -> UnsafeContinuation<Void, Never>? {
       isInboundEnded = true
       defer { receiver = nil }
       return receiver

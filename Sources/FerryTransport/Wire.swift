@@ -11,8 +11,8 @@ protocol Wire: Sendable {
 
   func read(into buffer: UnsafeMutableRawBufferPointer) -> WireResult
   func write(_ bytes: UnsafeRawBufferPointer) -> WireResult
-  /// Tells the other side that nothing more comes, where that is possible.
-  func finishWriting()
+  /// Tells the other side that nothing more comes. False where only `close` can do that.
+  func finishWriting() -> Bool
   func close()
 }
 
@@ -48,7 +48,7 @@ struct SocketWire: Wire {
     return .ended
   }
 
-  func finishWriting() { shutdown(descriptor, Int32(SHUT_WR)) }
+  func finishWriting() -> Bool { onClose == nil && shutdown(descriptor, Int32(SHUT_WR)) == 0 }
 
   func close() {
     // A socket that MHD still owns (TLS) is closed by it.

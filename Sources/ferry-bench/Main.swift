@@ -22,7 +22,9 @@ struct Main {
 
   static func main() async {
     signal(SIGPIPE, SIG_IGN)
-    Glibc._exit(await run(Array(CommandLine.arguments.dropFirst())))
+    let code = await run(Array(CommandLine.arguments.dropFirst()))
+    fflush(nil)
+    Glibc._exit(code)
   }
 
   @concurrent

@@ -206,7 +206,7 @@ struct HTTPClientTests {
       let start = ContinuousClock.now
       task.cancel()
       let result = await task.result
-      #expect(start.duration(to: .now) < .milliseconds(200))
+      #expect(start.duration(to: .now) < .seconds(5))
       #expect((try? result.get()) == nil)
       let early = Task {
         withUnsafeCurrentTask { $0?.cancel() }

@@ -86,7 +86,7 @@ def everything(api):
     assert api.call(200, "POST", MESSAGES, batch, **room) == posted
     reply = api.call(201, "POST", MESSAGES, {"text": "yes", "reply_to": message["id"]}, token="adas", **room)
     assert reply["author"] == {"id": "ada", "name": "ada"} and reply["reply_to"] == message["id"]
-    api.call(400, "POST", MESSAGES, {"author": ADA}, **room)
+    api.call(400, "POST", MESSAGES, {"author": ADA, "text": 5}, **room)
     api.call(403, "POST", MESSAGES, {"author": {"id": "bob"}, "text": "x"}, token="adas", **room)
     api.call(413, "POST", MESSAGES, {"author": ADA, "text": "x" * 65537}, **room)
     api.call(415, "POST", MESSAGES, b"text=x", headers={"Content-Type": "text/plain"}, **room)

@@ -9,7 +9,7 @@ import urllib.request
 import zlib
 
 import pytest
-from conftest import FERRY, Local, Subscriber, ferry, official, wait_until
+from bridge import FERRY, Local, Subscriber, ferry, official, wait_until
 
 
 class Tail:
@@ -114,6 +114,32 @@ def test_messages_edits_deletes_and_typing_go_from_pusher_to_local(demo):
     tail.close()
 
 
+@pytest.mark.timeout(60)
+def test_joins_and_leaves_go_both_ways_and_no_further(demo):
+    subscriber = Subscriber(demo.urls["pusher"], "chatroom", ["user_joined", "user_left"])
+    local = Local(demo.urls["local"])
+    local.call("PUT", "/v1/rooms/lobby/members/ann", {"name": "ann"})
+    local.call("DELETE", "/v1/rooms/lobby/members/ann")
+    client = official(demo.urls["pusher"])
+    client.trigger("chatroom", "user_joined", {"sender": "bob"})
+
+    def members():
+        return [m["name"] for m in local.call("GET", "/v1/rooms/lobby/members").get("members", [])]
+
+    wait_until(lambda: members() == ["bob"], what="bob in the local room")
+    client.trigger("chatroom", "user_left", {"sender": "bob"})
+    wait_until(lambda: members() == [], what="bob gone")
+    wait_until(lambda: len(subscriber.events) >= 4, what="the joins and leaves")
+    local.call("PUT", "/v1/rooms/lobby/members/eve", {"name": "eve"})
+    wait_until(lambda: len(subscriber.events) >= 5, what="the last join")
+    seen = [(event, data["sender"]) for event, data in subscriber.events]
+    # Bob's are his own triggers: how they lie between the copies of the others is not said.
+    assert [event for event, sender in seen if sender == "bob"] == ["user_joined", "user_left"]
+    assert [(event, sender) for event, sender in seen if sender != "bob"] == [
+        ("user_joined", "ann"), ("user_left", "ann"), ("user_joined", "eve")]
+    subscriber.close()
+
+
 @pytest.mark.timeout(120)
 def test_a_picture_of_5_mib_arrives_unchanged_in_both_directions(demo, tmp_path):
     picture = png(5 << 20)
@@ -146,7 +172,7 @@ def test_a_picture_of_5_mib_arrives_unchanged_in_both_directions(demo, tmp_path)
 
 @pytest.mark.timeout(60)
 def test_what_was_said_at_pusher_while_nobody_listened_is_reported_as_a_gap(services, tmp_path):
-    from conftest import Process, relay_config, wait_ready
+    from bridge import Process, relay_config, wait_ready
 
     config = relay_config(tmp_path, services.urls["local"], services.urls["pusher"])
     relay = Process(tmp_path, "relay", config)

@@ -6,7 +6,7 @@ import time
 import urllib.parse
 
 import pytest
-from conftest import (Local, Process, Subscriber, conversation, official, relay_config, wait_ready, wait_until)
+from bridge import (Local, Process, Subscriber, conversation, official, relay_config, wait_ready, wait_until)
 
 
 def shown(subscriber):

@@ -20,6 +20,9 @@ enum Bodies {
 
     func draft() throws(FerryError) -> Draft {
       guard messages == nil else { throw FerryError(.badRequest, "A message has no \"messages\".") }
+      guard text != nil || attachments != nil else {
+        throw FerryError(.badRequest, "A message needs a \"text\", which may be empty, or \"attachments\".")
+      }
       var files: [Attachment] = []
       for attachment in attachments ?? [] { files.append(try attachment.attachment()) }
       return Draft(

@@ -17,6 +17,8 @@ package struct EventNames: Sendable {
   package var delivered = ["message_delivered", "delivery-status", "delivered"]
   package var read = ["message_read", "client-seen", "message:update", "MessageRead", "client-MessageRead"]
   package var reaction = ["message_reaction", "react-message"]
+  package var join = ["user_joined", "user-joined", "member_joined", "UserJoined"]
+  package var leave = ["user_left", "user-left", "member_left", "UserLeft"]
 
   package init() {}
 
@@ -31,6 +33,7 @@ package struct EventNames: Sendable {
     [
       ("message", \.message), ("edit", \.edit), ("delete", \.delete), ("typing", \.typing),
       ("typing_stopped", \.typingStopped), ("delivered", \.delivered), ("read", \.read), ("reaction", \.reaction),
+      ("join", \.join), ("leave", \.leave),
     ]
   }
 
@@ -43,14 +46,16 @@ package struct EventNames: Sendable {
     return names
   }
 
-  enum Meaning: Hashable, Sendable { case message, edit, delete, typing, typingStopped, delivered, read, reaction }
+  enum Meaning: Hashable, Sendable {
+    case message, edit, delete, typing, typingStopped, delivered, read, reaction, join, leave
+  }
 
   /// Everything an event's name may mean; its data decides between several. A PHP class name counts as its last part.
   func meanings(of name: String) -> [Meaning] {
     let short = name.lastIndex(of: "\\").map { String(name[name.index(after: $0)...]) } ?? name
     let all: [(Meaning, [String])] = [
       (.message, message), (.edit, edit), (.delete, delete), (.typing, typing), (.typingStopped, typingStopped),
-      (.delivered, delivered), (.read, read), (.reaction, reaction),
+      (.delivered, delivered), (.read, read), (.reaction, reaction), (.join, join), (.leave, leave),
     ]
     return all.filter { $0.1.contains(name) || $0.1.contains(short) }.map(\.0)
   }

@@ -28,6 +28,8 @@ struct EventReader: Sendable {
     case .delivered: return marked(occurrence, .delivered)
     case .read: return marked(occurrence, .read)
     case .reaction: return reacted(occurrence)
+    case .join: return member(occurrence) { .joined($0) }
+    case .leave: return member(occurrence) { .left($0) }
     }
   }
 
@@ -137,6 +139,14 @@ struct EventReader: Sendable {
       upTo: id, by: author(occurrence), state: state, stamp: FerryField(occurrence.data)?.stamp)
     return occurrence.event(
       ("r:\(state.rawValue):\(id):\(mark.by?.id.rawValue ?? "")", occurrence.now, .read(mark)))
+  }
+
+  private func member(_ occurrence: Occurrence, _ kind: (Membership) -> Event.Kind) -> Reading? {
+    guard let member = author(occurrence) ?? occurrence.data.string.map({ Author(id: UserID($0), name: $0) }) else {
+      return nil
+    }
+    let membership = Membership(member: member, stamp: FerryField(occurrence.data)?.stamp)
+    return occurrence.event(("p:\(occurrence.unique)", time(occurrence) ?? occurrence.now, kind(membership)))
   }
 
   private func reacted(_ occurrence: Occurrence) -> Reading? {

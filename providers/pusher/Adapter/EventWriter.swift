@@ -63,6 +63,15 @@ struct EventWriter: Sendable {
     return try Self.fitted(data)
   }
 
+  func membership(_ membership: Membership) throws(FerryError) -> String {
+    var ferry = FerryField(stamp: membership.stamp)
+    ferry.senderID = membership.member.id.rawValue
+    let data: [String: JSONValue] = [
+      FerryField.name: Self.value(of: ferry), fields.sender[0]: .string(membership.member.name),
+    ]
+    return try Self.fitted(data)
+  }
+
   private func base(id: MessageID, _ ferry: FerryField) -> [String: JSONValue] {
     [fields.id[0]: .string(id.rawValue), FerryField.name: Self.value(of: ferry)]
   }

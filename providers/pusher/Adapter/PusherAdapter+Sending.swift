@@ -140,3 +140,26 @@ extension PusherAdapter: ReadingProvider, ReactingProvider {
       settings.events.reaction[0], on: [name.text], data: try writer.reaction(reaction), doing: "send the reaction")
   }
 }
+
+extension PusherAdapter: MembershipProvider {
+  /// Only presence channels know who is there.
+  package func members(of channel: ChannelID) async throws(FerryError) -> [Author] {
+    let name = try checked(channel)
+    guard name.isPresence else {
+      throw FerryError(.unsupported, "Only presence channels know their members, and \"\(channel)\" is none.")
+    }
+    let answer = try await api.get("channels/\(name.text)/users", doing: "list the members")
+    return (answer["users"]?.array ?? []).compactMap { user in
+      user["id"]?.text.map { Author(id: UserID($0), name: $0) }
+    }
+  }
+
+  /// Announced as an event: nobody can be made to subscribe.
+  package func setMember(
+    _ membership: Membership, of channel: ChannelID, present: Bool
+  ) async throws(FerryError) {
+    let name = try checked(channel)
+    let event = present ? settings.events.join[0] : settings.events.leave[0]
+    try await api.trigger(event, on: [name.text], data: try writer.membership(membership), doing: "announce a member")
+  }
+}

@@ -37,6 +37,7 @@ package final class PusherAdapter: ChatProvider {
     capabilities.edits = true
     capabilities.deletes = true
     capabilities.typing = true
+    capabilities.members = true
     capabilities.reads = true
     capabilities.reactions = true
     capabilities.attachments = .link
@@ -48,7 +49,6 @@ package final class PusherAdapter: ChatProvider {
     capabilities.bodyBytes = 8000
     capabilities.absent = [
       "history": "Pusher keeps no messages. What is said while nobody listens is reported as a gap.",
-      "members": "Presence channels tell who comes and goes; members cannot be set from outside.",
       "uploads": "Pusher has no files. Images are sent as links.",
     ]
     return capabilities
