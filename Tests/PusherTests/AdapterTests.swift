@@ -145,6 +145,20 @@ private struct Rig: Sendable {
     }
   }
 
+  @Test func `members are listed without Ferry, and announced by events`() async throws {
+    try await Rig.running("presence-a") { rig in
+      let client = try await rig.service.connect()
+      try await client.subscribe("presence-a", as: "bob")
+      #expect(try await rig.adapter.members(of: "presence-a").map(\.id) == ["bob"])
+      await #expect(throws: FerryError.self) { try await rig.adapter.members(of: "chatroom") }
+      let ann = Membership(member: Author(id: "ann", name: "Ann"), stamp: Rig.stamp)
+      try await rig.adapter.setMember(ann, of: "presence-a", present: true)
+      try await rig.adapter.setMember(ann, of: "presence-a", present: false)
+      let events = await rig.inbox.wait { $0.events.count == 3 ? $0.events : nil }
+      #expect(events?.dropFirst().map(\.kind) == [.joined(ann), .left(ann)])
+    }
+  }
+
   @Test(arguments: [ErrorCode.overCapacity, .reconnect])
   func `after a close that asks for it the adapter comes back and tells the gap`(code: ErrorCode) async throws {
     try await Rig.running("chatroom", "private-a") { rig in
@@ -231,6 +245,53 @@ private struct Rig: Sendable {
       }
       _ = await rig.inbox.message("m2999")
       #expect(rig.texts == (0..<3000).map { "m\($0)" })
+    }
+  }
+}
+
+@Suite(.timeLimit(.minutes(1))) struct SilenceTests {
+  /// A service that greets and confirms, and then says nothing more, whatever it is asked.
+  @Test func `a service that has fallen silent is asked, and left when it does not answer`() async throws {
+    struct Seen {
+      var sockets = 0
+      var pings = 0
+    }
+    let seen = Observed(Seen())
+    let loop = try LoopExecutor(name: "silence")
+    defer { loop.stop() }
+    let server = try HTTPServer(
+      HTTPServer.Settings(stopTimeout: .milliseconds(100)), loop: loop, logger: .silent
+    ) { _ in
+      HTTPResponse(
+        status: 101,
+        body: .webSocket(subprotocol: nil, settings: WebSocketSettings()) { socket in
+          seen.update { $0.sockets += 1 }
+          socket.send(FrameText.established(socketID: "1.2", activityTimeout: 120))
+          socket.send(FrameText.event("pusher_internal:subscription_succeeded", channel: "a", data: "{}"))
+          while case .text(let text) = await socket.next() {
+            if text == FrameText.ping { seen.update { $0.pings += 1 } }
+          }
+        })
+    }
+    let clock = ManualClock()
+    let adapter = PusherAdapter(
+      settings: PusherAdapter.Settings(
+        appID: "1", key: "k", secret: Secret("s"), host: "127.0.0.1", port: server.port, tls: false),
+      client: HTTPClient(loop: loop, logger: .silent), clock: clock, logger: .silent)
+    let inbox = RecordingInbox()
+    await withThrowingTaskGroup(of: Void.self) { group in
+      group.addTask { await server.run() }
+      group.addTask { try await adapter.run([Subscription(channel: "a")], into: inbox) }
+      await inbox.connected()
+      while seen.value.sockets < 2 {
+        await clock.waitForSleepers()
+        clock.advance(by: .seconds(1))
+        await Task.yield()
+      }
+      #expect(seen.value.pings >= 1)
+      let record = await inbox.wait { $0.gaps.isEmpty ? nil : $0 }
+      #expect(record?.connections.contains { $0.reason == "the service does not answer" } == true)
+      group.cancelAll()
     }
   }
 }

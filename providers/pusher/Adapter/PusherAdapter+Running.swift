@@ -83,7 +83,8 @@ extension PusherAdapter {
   // MARK: Connecting
 
   private func stayConnected(_ run: Run) async throws(FerryError) {
-    var policy = ReconnectPolicy()
+    // What is said meanwhile is lost, so the waits stay short.
+    var policy = ReconnectPolicy(limit: .seconds(15))
     var reason: String?
     while !Task.isCancelled {
       run.inbox.connection(ConnectionState(.connecting, reason: reason))
