@@ -43,7 +43,8 @@ lint: ## Check the style
 
 sanitize: setup ## Run the unit and contract tests under the thread and address sanitizers
 	swift test --sanitize=thread -Xswiftc -DTSAN --scratch-path .build-tsan $(QUICK) --skip '^SoundnessTests\.'
-	swift test --sanitize=address --scratch-path .build-asan $(QUICK) --skip '^SoundnessTests\.'
+	LSAN_OPTIONS=suppressions=tools/leaks.txt:print_suppressions=0 \
+	  swift test --sanitize=address --scratch-path .build-asan $(QUICK) --skip '^SoundnessTests\.'
 
 bench: setup ## Measure; prints JSON
 	swift build $(RELEASE) --product ferry

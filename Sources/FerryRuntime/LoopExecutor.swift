@@ -43,7 +43,9 @@ package final class LoopExecutor: SerialExecutor, TaskExecutor, @unchecked Senda
     var jobs: [UnownedJob] = []
     var calls: [@Sendable () -> Void] = []
     var stopping = false
-    var stopped = false
+    /// The thread has ended. From then on whoever submits runs the calls, one after the other.
+    var ended = false
+    var draining = false
   }
 
   private let name: String
@@ -101,14 +103,36 @@ package final class LoopExecutor: SerialExecutor, TaskExecutor, @unchecked Senda
   }
 
   /// Calls `body` on the loop thread soon, in the order of submission: how synchronous code of another thread reaches
-  /// what the loop owns. Never calls it before returning. Dropped when the loop has stopped.
+  /// what the loop owns. Never calls it before returning, except after the loop has ended: then the caller's thread
+  /// stands in for the loop's, so that C libraries are still let go.
   package func submit(_ body: @escaping @Sendable () -> Void) {
-    let isFirst = inbox.withLock { inbox in
-      guard !inbox.stopped else { return false }
+    let (isFirst, mustDrain) = inbox.withLock { inbox in
       inbox.calls.append(body)
-      return inbox.jobs.count + inbox.calls.count == 1
+      if inbox.ended {
+        defer { inbox.draining = true }
+        return (false, !inbox.draining)
+      }
+      return (inbox.jobs.count + inbox.calls.count == 1, false)
     }
     if isFirst { wake() }
+    if mustDrain { drain() }
+  }
+
+  private func drain() {
+    threadID.withLock { $0 = UInt(pthread_self()) }
+    while true {
+      let calls = inbox.withLock { inbox in
+        defer { inbox.calls = [] }
+        if inbox.calls.isEmpty {
+          threadID.withLock { $0 = 0 }
+          inbox.draining = false
+        }
+        return inbox.calls
+      }
+      if calls.isEmpty { return }
+      for call in calls { call() }
+      letGo()
+    }
   }
 
   /// Ends the thread once no jobs are left. The last act of whoever made the loop.
@@ -198,7 +222,10 @@ package final class LoopExecutor: SerialExecutor, TaskExecutor, @unchecked Senda
       let now = clock.now
       // One by one, because a handler may cancel another that is due as well.
       while let handler = timers.takeDue(at: now) { handler() }
-      if stopping && jobs.isEmpty && calls.isEmpty { return letGo() }
+      if stopping, jobs.isEmpty, calls.isEmpty {
+        letGo()
+        if end() { return }
+      }
 
       let count = epoll_wait(epoll, &ready, Int32(ready.count), waitMilliseconds(hasJobs: !jobs.isEmpty))
       for index in 0..<Int(max(count, 0)) {
@@ -214,18 +241,24 @@ package final class LoopExecutor: SerialExecutor, TaskExecutor, @unchecked Senda
     }
   }
 
-  /// Handlers hold their owners, who hold the loop.
+  /// Handlers hold what made them, which holds the loop: none would ever be freed.
   private func letGo() {
-    inbox.withLock { inbox in
-      inbox.stopped = true
-      inbox.calls = []
-    }
-    // Taken out first: what goes away with a handler may look here.
-    let held = (watches, timers, beforeWait)
+    let handlers = (watches, timers, beforeWait)
     watches = [:]
     timers = TimerQueue()
     beforeWait = [:]
-    _ = held
+    // Freed here, after the three are whole again: what is freed may call the loop.
+    withExtendedLifetime(handlers) {}
+  }
+
+  /// False when something came in meanwhile.
+  private func end() -> Bool {
+    inbox.withLock { inbox in
+      guard inbox.jobs.isEmpty, inbox.calls.isEmpty else { return false }
+      threadID.withLock { $0 = 0 }
+      inbox.ended = true
+      return true
+    }
   }
 
   private func waitMilliseconds(hasJobs: Bool) -> Int32 {

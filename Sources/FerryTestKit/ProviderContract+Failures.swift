@@ -34,7 +34,7 @@ extension ProviderContract {
       }
       try contract.require(posting.retry == .never && posting.didNotAct, "\(posting) may be tried again")
       guard stranger.capabilities.receives else { return }
-      let running = try await within(.seconds(10), "run throws") {
+      let running = try await within(.seconds(30), "run throws") {
         try await contract.error([.badCredentials, .forbidden], "running with wrong credentials") {
           try await stranger.run([Subscription(channel: contract.channel)], into: RecordingInbox())
         }

@@ -93,7 +93,7 @@ extension ProviderContract {
     Rule("what Ferry posts, somebody else reads") { contract in
       let watcher = try await contract.harness.watch()
       _ = try await contract.provider.post(contract.outgoing("to you"), to: contract.channel)
-      let seen = try await within(.seconds(10), "somebody else reads the message") { await watcher.messages(1) }
+      let seen = try await within(.seconds(30), "somebody else reads the message") { await watcher.messages(1) }
       await watcher.close()
       try contract.require(seen == [Seen(author: "ada", text: "to you")], "somebody else reads \(seen)")
     },
@@ -101,7 +101,7 @@ extension ProviderContract {
       let texts = oddTexts + [contract.longText]
       let watcher = try await contract.harness.watch()
       for text in texts { _ = try await contract.provider.post(contract.outgoing(text), to: contract.channel) }
-      let seen = try await within(.seconds(10), "somebody else reads the texts") { await watcher.messages(texts.count) }
+      let seen = try await within(.seconds(30), "somebody else reads the texts") { await watcher.messages(texts.count) }
       await watcher.close()
       try contract.requireSame(seen.map(\.text), texts)
     },

@@ -104,7 +104,7 @@ package struct ProviderContract: Sendable {
     let inbox = RecordingInbox()
     return try await withThrowingTaskGroup(of: Void.self) { group in
       group.addTask { try await provider.run([subscription], into: inbox) }
-      let result = try await Self.within(.seconds(20), "the rule is done") {
+      let result = try await Self.within(.seconds(60), "the rule is done") {
         await inbox.connected()
         return try await body(inbox)
       }

@@ -21,7 +21,7 @@ extension ProviderContract.Rule: CustomTestStringConvertible {
   public var testDescription: String { name }
 }
 
-@Suite(.timeLimit(.minutes(1))) struct ContractTests {
+@Suite(.timeLimit(.minutes(3))) struct ContractTests {
   @Test("every rule of the contract holds", arguments: Subject.allCases, ProviderContract.rules)
   func rule(subject: Subject, rule: ProviderContract.Rule) async throws {
     let harness = try await subject.makeHarness()

@@ -215,6 +215,40 @@ private actor Resident {
     while freed.value != nil { await Task.yield() }
   }
 
+  @Test("what handlers hold is freed with the loop's thread, even when it holds the loop")
+  func cycles() async throws {
+    let weak = try await {
+      let loop = try LoopExecutor(name: "cyclic")
+      await Resident(loop).run { loop in
+        let pipe = try? Pipe()
+        _ = loop.watch(pipe?.readEnd ?? -1, for: .readable) { _ in withExtendedLifetime((loop, pipe)) {} }
+        _ = loop.schedule(after: .seconds(3600)) { withExtendedLifetime(loop) {} }
+        _ = loop.addHook { withExtendedLifetime(loop) { nil } }
+      }
+      loop.stop()
+      return Weak(value: loop)
+    }()
+    while weak.value != nil { await Task.yield() }
+  }
+
+  @Test("what is submitted after the end is still called, by the caller, one after the other")
+  func submittingAfterTheEnd() async throws {
+    let loop = try LoopExecutor(name: "ended")
+    let calls = BoundedChannel<Int>(capacity: 10)
+    loop.submit { _ = calls.offer(0) }
+    loop.stop()
+    #expect(await calls.next() == 0)
+    // Whether the thread has ended by now or not, each is called once, in order, on what counts as the loop's thread.
+    for number in 1...5 {
+      loop.submit {
+        loop.checkIsolated()
+        _ = loop.schedule(after: .zero) {}
+        loop.submit { _ = calls.offer(number) }
+      }
+    }
+    for number in 1...5 { #expect(await calls.next() == number) }
+  }
+
   private struct Weak: Sendable {
     weak let value: LoopExecutor?
   }

@@ -153,7 +153,7 @@ struct HTTPClientTests {
       ClientRequest(method: "POST", url: "http://127.0.0.1:\(server.port)/", deadline: .milliseconds(200)))
     #expect(error.code == .timedOut && !error.didNotAct)
     #expect(error.message.contains("200 ms"))
-    #expect(start.duration(to: .now) < .seconds(5))
+    #expect(start.duration(to: .now) < .seconds(25))
   }
 
   @Test("a post on a kept connection that turns out dead is not sent again behind our back")
@@ -206,7 +206,7 @@ struct HTTPClientTests {
       let start = ContinuousClock.now
       task.cancel()
       let result = await task.result
-      #expect(start.duration(to: .now) < .seconds(5))
+      #expect(start.duration(to: .now) < .seconds(25))
       #expect((try? result.get()) == nil)
       let early = Task {
         withUnsafeCurrentTask { $0?.cancel() }

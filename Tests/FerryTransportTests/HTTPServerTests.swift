@@ -170,14 +170,14 @@ struct HTTPServerTests {
         let socket = try RawSocket(port: port)
         try socket.write("GET / HTTP/1.1\r\n")
         do {
-          while start.duration(to: .now) < .seconds(8) {
+          while start.duration(to: .now) < .seconds(50) {
             try socket.write("X: y\r\n")
             usleep(50_000)
           }
         } catch {}
         return start.duration(to: .now)
       }
-      #expect(time < .seconds(4))
+      #expect(time < .seconds(30))
     }
   }
 
@@ -191,10 +191,10 @@ struct HTTPServerTests {
         let start = ContinuousClock.now
         let socket = try RawSocket(port: port)
         try socket.write("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 1000\r\n\r\n")
-        while start.duration(to: .now) < .seconds(8), (try? socket.write("x")) != nil { usleep(200_000) }
+        while start.duration(to: .now) < .seconds(50), (try? socket.write("x")) != nil { usleep(200_000) }
         return start.duration(to: .now)
       }
-      #expect(time < .seconds(4))
+      #expect(time < .seconds(30))
     }
   }
 
