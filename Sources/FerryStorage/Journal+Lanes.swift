@@ -4,10 +4,11 @@ import FerryRuntime
 extension Journal {
   /// The first open deliveries of a lane, in order.
   package func open(_ lane: LaneID, limit: Int) async throws(FerryError) -> [Delivery] {
-    try await database.read { connection in
+    let recent = recent
+    return try await database.read { connection in
       try connection.rows(
         """
-        SELECT d.id, d.state, d.attempts, d.updated, e.account, e.channel, e.body
+        SELECT d.id, d.state, d.attempts, d.updated, e.account, e.channel, e.id, e.body
         FROM deliveries d JOIN events e ON e.id = d.event
         WHERE d.bridge = ? AND d.account = ? AND d.channel = ? AND d.state < 2 ORDER BY d.id LIMIT ?
         """,
@@ -18,7 +19,7 @@ extension Journal {
           id: row.integer(0), lane: lane, state: Delivery.State(rawValue: row.integer(1)) ?? .pending,
           attempts: Int(row.integer(2)), updated: Timestamp(milliseconds: row.integer(3)),
           source: Address(account: AccountName(row.text(4)), channel: ChannelID(row.text(5))),
-          event: try Journal.decode(row.text(6)))
+          event: try recent[row.integer(6)] ?? EventText.read(row.text(7)))
       }
     }
   }

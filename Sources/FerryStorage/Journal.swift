@@ -1,12 +1,12 @@
 package import FerryCore
 package import FerryRuntime
-import FoundationEssentials
 
 /// The durable record of accepted events, deliveries, links and cursors. Every method returns once what it wrote is
 /// on disk, and throws `storage` when it cannot be.
 package final class Journal: Sendable {
   let database: Database
   let clock: any FerryClock
+  let recent = RecentEvents()
 
   package init(path: String, clock: any FerryClock = SystemClock()) throws(FerryError) {
     database = try Database(path: path, migrations: JournalSchema.migrations)
@@ -23,9 +23,10 @@ package final class Journal: Sendable {
     _ events: [Event], from account: AccountName, lanes: @escaping @Sendable (Event) -> [LaneID]
   ) async throws(FerryError) -> Acceptance {
     var bodies: [String] = []
-    for event in events { bodies.append(try Self.encode(event)) }
+    for event in events { bodies.append(try EventText.write(event)) }
     let encoded = bodies
     let now = clock.now().milliseconds
+    let recent = recent
     return try await database.write { connection in
       var acceptance = Acceptance()
       var cursors: [ChannelID: Cursor?] = [:]
@@ -35,7 +36,9 @@ package final class Journal: Sendable {
         } else if cursors[event.channel] == nil {
           cursors[event.channel] = .some(nil)
         }
-        try Self.accept(event, body, account, now, lanes, connection, &acceptance)
+        if let id = try Self.accept(event, body, account, now, lanes, connection, &acceptance) {
+          connection.afterCommit { recent.keep(event, id) }
+        }
       }
       for (channel, cursor) in cursors {
         try Self.move(cursor, account, channel, now, connection)
@@ -44,17 +47,18 @@ package final class Journal: Sendable {
     }
   }
 
+  /// The row of an event that is new and goes somewhere.
   private static func accept(
     _ event: Event, _ body: String, _ account: AccountName, _ now: Int64, _ lanes: (Event) -> [LaneID],
     _ connection: Connection, _ acceptance: inout Acceptance
-  ) throws {
+  ) throws -> Int64? {
     let source = Address(account: account, channel: event.channel)
     if try isOurs(event, at: source, connection) {
       acceptance.echoes += 1
-      return
+      return nil
     }
     let lanes = lanes(event)
-    guard !lanes.isEmpty else { return }
+    guard !lanes.isEmpty else { return nil }
     try connection.execute(
       """
       INSERT OR IGNORE INTO events(account, channel, key, kind, message, time, accepted, body)
@@ -64,7 +68,7 @@ package final class Journal: Sendable {
       SQLValue(event.message?.rawValue), .integer(event.time.milliseconds), .integer(now), .text(body))
     guard connection.changes > 0 else {
       acceptance.duplicates += 1
-      return
+      return nil
     }
     acceptance.accepted += 1
     let id = connection.lastInsertedID
@@ -75,6 +79,7 @@ package final class Journal: Sendable {
         .text(lane.destination.channel.rawValue), .integer(now))
       acceptance.lanes.insert(lane)
     }
+    return id
   }
 
   /// G5: a stamp marks our own writing; where a provider loses stamps, the link does.
@@ -138,14 +143,6 @@ package final class Journal: Sendable {
       }
     }
   }
-
-  // MARK: JSON
-
-  static func encode(_ event: Event) throws(FerryError) -> String {
-    do { return String(decoding: try JSONEncoder().encode(event), as: UTF8.self) } catch { throw .wrap(error) }
-  }
-
-  static func decode(_ body: String) throws -> Event { try JSONDecoder().decode(Event.self, from: Data(body.utf8)) }
 }
 
 extension Event {

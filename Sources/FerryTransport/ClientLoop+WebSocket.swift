@@ -104,11 +104,12 @@ extension ClientLoop {
       "GET \(target) HTTP/1.1", "Host: \(url.place)", "Upgrade: websocket", "Connection: Upgrade",
       "Sec-WebSocket-Key: \(key)", "Sec-WebSocket-Version: 13",
     ]
-    if !subprotocols.isEmpty { lines.append("Sec-WebSocket-Protocol: \(subprotocols.joined(separator: ", "))") }
+    if !subprotocols.isEmpty {
+      lines.append("Sec-WebSocket-Protocol: \(subprotocols.joined(separator: ", ").inOneLine)")
+    }
     if headers["User-Agent"] == nil { lines.append("User-Agent: ferry") }
     for (name, value) in headers.fields {
-      // A line break in a value would start a header of somebody else's choice.
-      lines.append("\(name): \(String(value.unicodeScalars.filter { $0.value >= 32 || $0 == "\t" }))")
+      lines.append("\(name.inOneLine): \(value.inOneLine)")
     }
     return lines.joined(separator: "\r\n") + "\r\n\r\n"
   }

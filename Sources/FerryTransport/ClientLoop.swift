@@ -165,7 +165,9 @@ actor ClientLoop {
   private func setBody(_ transfer: Transfer) {
     let easy = transfer.easy
     let request = transfer.request
-    var lines = request.headers.fields.map { name, value in value.isEmpty ? "\(name);" : "\(name): \(value)" }
+    var lines = request.headers.fields.map { name, value in
+      value.isEmpty ? "\(name.inOneLine);" : "\(name.inOneLine): \(value.inOneLine)"
+    }
     // What libcurl would add on its own.
     for name in ["Accept", "Expect"] where request.headers[name] == nil { lines.append("\(name):") }
     if request.headers["Content-Type"] == nil { lines.append("Content-Type:") }
@@ -215,6 +217,14 @@ actor ClientLoop {
         pipe.finish(error)
       }
     }
+  }
+}
+
+extension String {
+  /// Without control characters: a line break in a header would begin another of somebody else's choice.
+  var inOneLine: String {
+    guard utf8.contains(where: { $0 < 32 || $0 == 127 }) else { return self }
+    return String(String.UnicodeScalarView(unicodeScalars.filter { $0 == "\t" || ($0.value >= 32 && $0.value != 127) }))
   }
 }
 

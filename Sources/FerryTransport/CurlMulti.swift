@@ -13,6 +13,7 @@ final class CurlMulti: @unchecked Sendable {
   private var watches: [curl_socket_t: (id: LoopExecutor.WatchID, events: LoopExecutor.Events)] = [:]
   private var timer: LoopExecutor.TimerID?
   private var idle: [UnsafeMutableRawPointer] = []
+  private var isClosed = false
 
   private static let isReady: Bool = {
     // OpenSSL writes to sockets with plain `write`, which would end the process when the other side is gone.
@@ -30,16 +31,28 @@ final class CurlMulti: @unchecked Sendable {
     ccurl_multi_set_timer_callback(handle, timerChanged, context)
   }
 
+  deinit {
+    // Not closed, because the loop has ended before.
+    if !isClosed { cleanUp() }
+  }
+
   /// Nothing may be used afterwards.
   func close() {
     loop.checkIsolated()
-    for easy in idle { curl_easy_cleanup(easy) }
-    idle = []
-    curl_multi_cleanup(handle)
     for watch in watches.values { loop.unwatch(watch.id) }
     watches = [:]
     if let timer { loop.cancel(timer) }
     timer = nil
+    cleanUp()
+  }
+
+  private func cleanUp() {
+    isClosed = true
+    ccurl_multi_set_socket_callback(handle, nil, nil)
+    ccurl_multi_set_timer_callback(handle, nil, nil)
+    for easy in idle { curl_easy_cleanup(easy) }
+    idle = []
+    curl_multi_cleanup(handle)
   }
 
   // MARK: Transfers

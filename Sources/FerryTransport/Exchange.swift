@@ -46,6 +46,7 @@ final class Exchange {
   let body: BytePipe
   var phase: Phase
   var received = 0
+  let begun = ContinuousClock.now
   var isTooLarge = false
   var response: HTTPResponse?
   /// The pieces of a streamed response.

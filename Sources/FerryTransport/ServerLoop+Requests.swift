@@ -146,7 +146,7 @@ extension ServerLoop {
       exchange.outgoing = BytePipe(limit: 64 << 10, wake: attention(exchange.id))
     }
     exchange.response = response
-    exchange.body.finish()
+    exchange.body.finish(FerryError(.cancelled, "The request was answered before its body was read.", didNotAct: false))
     resume(exchange)
     switch response.body {
     case .empty, .bytes, .webSocket: break

@@ -213,12 +213,20 @@ actor ServerLoop {
     resume(exchange)
   }
 
-  /// Closes connections that have not brought a whole request head in time, however slowly they trickle.
+  /// Closes connections that have not brought a whole request head in time, however slowly they trickle, and those
+  /// whose body comes at less than ten bytes a second.
   private func sweep() {
-    for connection in connections.values where connection.exchange == nil && !connection.isUpgraded {
-      if connection.waitingSince.duration(to: .now) > settings.idleTimeout {
-        shutdown(connection.descriptor, Int32(SHUT_RDWR))
+    for connection in connections.values where !connection.isUpgraded {
+      let isTooSlow: Bool
+      if let exchange = connection.exchange {
+        let time = exchange.begun.duration(to: .now)
+        isTooSlow =
+          exchange.phase == .body && !exchange.isSuspended && time > settings.idleTimeout
+          && Double(exchange.received) < time.inSeconds * 10
+      } else {
+        isTooSlow = connection.waitingSince.duration(to: .now) > settings.idleTimeout
       }
+      if isTooSlow { shutdown(connection.descriptor, Int32(SHUT_RDWR)) }
     }
     scheduleSweep()
   }

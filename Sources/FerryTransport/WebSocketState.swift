@@ -3,8 +3,8 @@ extension WebSocket {
   struct State: Sendable {
     /// Nil once the socket is gone.
     var wire: (any Wire)?
-    /// Nil before the socket is started and once it is gone.
-    var driver: SocketDriver?
+    /// Nil before the socket is started and once it is gone. The loop holds it.
+    weak var driver: SocketDriver?
 
     // Outbound.
     var queue: [[UInt8]] = []

@@ -144,6 +144,42 @@ private func link(_ origin: String, copy: String, part: Int = 0) -> Link {
     }
   }
 
+  @Test func anEventIsReadBackFromDiskAsItWasAccepted() async throws {
+    try await withFolder { folder in
+      var message = Message(
+        id: "1", author: Author(id: "ann", name: "Änn \u{1} \" \\", avatar: "https://x/a.png"),
+        text: "a\nb\t\u{0} 👩‍👩‍👧 \\ \"", format: .markdown, time: Timestamp(milliseconds: 1_700_000_000_123), revision: 3,
+        edited: Timestamp(milliseconds: 5),
+        attachments: [
+          Attachment(name: "p", mediaType: "image/png", size: 3, sha256: "aa", reference: .url("https://x/p")),
+          Attachment(name: "q", mediaType: "image/png", reference: .provider("q")),
+        ],
+        replyTo: "0", mentions: ["bob"], attributes: ["x": [1, true, .null, .number(1.5), "y"]])
+      message.stamp = nil
+      let author = message.author
+      let kinds: [Event.Kind] = [
+        .posted(message), .edited(message), .deleted(Deletion(id: "1", by: author)),
+        .joined(Membership(member: author)), .left(Membership(member: author)),
+        .read(ReadMark(upTo: "1", by: nil, state: .delivered)),
+        .reacted(Reaction(message: "1", by: author, emoji: "👍", added: true)),
+        .posted(
+          Message(id: "2", author: Author(id: "", name: ""), text: "", time: Timestamp(milliseconds: -1))),
+      ]
+      let events = kinds.enumerated().map { number, kind in
+        Event(
+          key: EventKey("k\(number)"), channel: "lobby", time: Timestamp(milliseconds: Int64(number)), kind: kind,
+          cursor: number == 0 ? "7" : nil)
+      }
+      let journal = try Journal(path: folder + "/j.db")
+      _ = try await journal.accept(events, from: "here") { _ in [toSite] }
+      #expect(try await journal.open(toSite, limit: 20).map(\.event) == events)
+      journal.close()
+      let reopened = try Journal(path: folder + "/j.db")
+      #expect(try await reopened.open(toSite, limit: 20).map(\.event) == events)
+      reopened.close()
+    }
+  }
+
   @Test func attemptsOfALongOutageDoNotPileUp() async throws {
     try await withJournal { journal in
       _ = try await journal.accept([posted("1")], from: "here") { _ in [toSite] }

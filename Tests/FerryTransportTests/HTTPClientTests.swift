@@ -284,6 +284,21 @@ struct HTTPClientTests {
     }
   }
 
+  @Test("a line break in a header adds no header")
+  func headerInjection() async throws {
+    let handler: @Sendable (HTTPRequest) async -> HTTPResponse = { request in
+      var response = HTTPResponse.text(request.headers["X-Evil"] ?? request.headers["X-Mine"] ?? "")
+      response.headers.add("X-Back", "a\r\nX-Evil: 1")
+      return response
+    }
+    try await withBench(handler: handler) { bench in
+      let response = try await bench.client.send(
+        ClientRequest(url: bench.url("/"), headers: ["X-Mine": "a\r\nX-Evil: 1"]))
+      #expect(response.headers["X-Evil"] == nil)
+      #expect(try await response.collect(upTo: 100) == Array("aX-Evil: 1".utf8))
+    }
+  }
+
   @Test("a request body whose source fails is not sent to its end, and the reason is told")
   func failingUpload() async throws {
     try await withBench(handler: echo) { bench in

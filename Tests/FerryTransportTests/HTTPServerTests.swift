@@ -165,6 +165,38 @@ struct HTTPServerTests {
     }
   }
 
+  @Test("a body that trickles in is cut off")
+  func slowBody() async throws {
+    var settings = HTTPServer.Settings()
+    settings.idleTimeout = .milliseconds(400)
+    try await withBench(settings, handler: echo) { bench in
+      let port = bench.port
+      let time = try await blocking {
+        let start = ContinuousClock.now
+        let socket = try RawSocket(port: port)
+        try socket.write("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 1000\r\n\r\n")
+        while start.duration(to: .now) < .seconds(8), (try? socket.write("x")) != nil { usleep(200_000) }
+        return start.duration(to: .now)
+      }
+      #expect(time < .seconds(4))
+    }
+  }
+
+  @Test("a body that is read after the answer fails instead of looking complete")
+  func lateBody() async throws {
+    let bodies = BoundedChannel<ByteStream>(capacity: 1)
+    let handler: @Sendable (HTTPRequest) async -> HTTPResponse = { request in
+      await bodies.send(request.body)
+      return .text("no")
+    }
+    try await withBench(handler: handler) { bench in
+      let body = ClientRequest.Body.bytes([UInt8](repeating: 1, count: 500_000))
+      #expect(try await bench.client.send(ClientRequest(method: "POST", url: bench.url("/"), body: body)).status == 200)
+      let late = try #require(await bodies.next())
+      await #expect(throws: FerryError.self) { _ = try await late.collect(upTo: 1 << 20) }
+    }
+  }
+
   @Test("an address gets no more connections than allowed, WebSockets counted")
   func connectionLimit() async throws {
     var settings = HTTPServer.Settings()

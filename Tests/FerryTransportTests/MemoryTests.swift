@@ -77,7 +77,7 @@ struct MemoryTests {
       try await eventually("all are gone again") { await bench.server.connections == 0 }
       #expect(abs(Machine.openDescriptors - descriptors) < 16)
       #expect(Machine.residentMemory - before < 6 << 20)
-      #expect((during - before) / 2000 < 9 << 10, "\((during - before) / 2000) bytes a socket")
+      #expect((during - before) / 2000 < 6 << 10, "\((during - before) / 2000) bytes a socket")
     }
   }
 }

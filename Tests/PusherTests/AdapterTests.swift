@@ -7,61 +7,6 @@ import Testing
 
 @testable import PusherProvider
 
-/// An adapter that runs against a facade of its own.
-private struct Rig: Sendable {
-  let service: Service
-  let adapter: PusherAdapter
-  let inbox: RecordingInbox
-  let proxy: FaultProxy
-
-  static let stamp = Stamp(bridge: "lobby", origin: Address(account: "here", channel: "lobby"), id: "1")
-
-  /// Runs the adapter on `channels` while `body` works.
-  static func running(
-    _ channels: String..., secret: String = "demo-secret", marker: Bool = true,
-    inbox: RecordingInbox = RecordingInbox(), lastSeen: Timestamp? = nil,
-    adjust: @escaping @Sendable (inout PusherFacade.Settings) -> Void = { _ in },
-    _ body: @escaping @Sendable (Rig) async throws -> Void
-  ) async throws {
-    try await Service.serving(adjust: adjust) { service in
-      let proxy = try await FaultProxy.start(to: service.server.port)
-      var settings = PusherAdapter.Settings(
-        appID: "1001", key: "demo-key", secret: Secret(secret), host: "127.0.0.1", port: proxy.port, tls: false)
-      settings.marker = marker
-      let adapter = PusherAdapter(
-        settings: settings, client: service.client, clock: SystemClock(), logger: .silent)
-      let rig = Rig(service: service, adapter: adapter, inbox: inbox, proxy: proxy)
-      let subscriptions = channels.map { Subscription(channel: ChannelID($0), lastSeen: lastSeen) }
-      do {
-        try await withThrowingTaskGroup(of: Void.self) { group in
-          if !subscriptions.isEmpty {
-            group.addTask { try await adapter.run(subscriptions, into: inbox) }
-            if secret == "demo-secret" { await inbox.connected() }
-          }
-          defer { group.cancelAll() }
-          try await body(rig)
-        }
-      } catch {
-        await proxy.close()
-        throw error
-      }
-      await proxy.close()
-    }
-  }
-
-  static func message(_ text: String, id: String = Crypto.randomHex(bytes: 6), revision: Int = 0) -> OutgoingMessage {
-    var stamp = Self.stamp
-    stamp.id = MessageID(id)
-    stamp.revision = revision
-    return OutgoingMessage(key: stamp.key, author: Author(id: "ann", name: "Ann"), text: text, stamp: stamp)
-  }
-
-  /// Everything that was posted, in order.
-  var texts: [String] {
-    inbox.now.events.compactMap { if case .posted(let message) = $0.kind { message.text } else { nil } }
-  }
-}
-
 @Suite(.timeLimit(.minutes(1))) struct AdapterTests {
   @Test func `a post is seen by an official client's eyes and comes back with its stamp`() async throws {
     try await Rig.running("chatroom") { rig in
@@ -142,6 +87,20 @@ private struct Rig: Sendable {
       let bob = Membership(member: Author(id: "bob", name: "bob!"))
       let events = await rig.inbox.wait { $0.events.count == 2 ? $0.events : nil }
       #expect(events?.map(\.kind) == [.joined(bob), .left(bob)])
+    }
+  }
+
+  @Test func `members are listed without Ferry, and announced by events`() async throws {
+    try await Rig.running("presence-a") { rig in
+      let client = try await rig.service.connect()
+      try await client.subscribe("presence-a", as: "bob")
+      #expect(try await rig.adapter.members(of: "presence-a").map(\.id) == ["bob"])
+      await #expect(throws: FerryError.self) { try await rig.adapter.members(of: "chatroom") }
+      let ann = Membership(member: Author(id: "ann", name: "Ann"), stamp: Rig.stamp)
+      try await rig.adapter.setMember(ann, of: "presence-a", present: true)
+      try await rig.adapter.setMember(ann, of: "presence-a", present: false)
+      let events = await rig.inbox.wait { $0.events.count == 3 ? $0.events : nil }
+      #expect(events?.dropFirst().map(\.kind) == [.joined(ann), .left(ann)])
     }
   }
 
@@ -231,127 +190,6 @@ private struct Rig: Sendable {
       }
       _ = await rig.inbox.message("m2999")
       #expect(rig.texts == (0..<3000).map { "m\($0)" })
-    }
-  }
-}
-
-@Suite(.timeLimit(.minutes(1))) struct AdapterSendingTests {
-  @Test func `a send whose answer was lost is found, one that did not arrive is absent`() async throws {
-    try await Rig.running { rig in
-      let (first, second) = (Rig.message("1"), Rig.message("2"))
-      _ = try await rig.adapter.post(first, to: "a")
-      await rig.proxy.swallowAnswers(method: "POST")
-      let error = await #expect(throws: FerryError.self) { try await rig.adapter.post(second, to: "a") }
-      #expect(error?.didNotAct == false)
-      #expect(try await rig.adapter.find(second.key, in: "a") == .found(Marker.messageID(second.key)))
-      #expect(try await rig.adapter.find(Rig.message("3").key, in: "a") == .absent)
-    }
-  }
-
-  @Test func `the very first send of a bridge can be settled too`() async throws {
-    try await Rig.running { rig in
-      let message = Rig.message("1")
-      // The answer that is lost is the one to the marker's preparation.
-      await rig.proxy.swallowAnswers(method: "POST")
-      let error = await #expect(throws: FerryError.self) { try await rig.adapter.post(message, to: "a") }
-      #expect(error?.didNotAct == true)
-      #expect(try await rig.adapter.find(message.key, in: "a") == .absent)
-      let id = try await rig.adapter.post(message, to: "a")
-      #expect(try await rig.adapter.find(message.key, in: "a") == .found(id))
-    }
-  }
-
-  @Test func `one bridge's sends do not hide another's`() async throws {
-    try await Rig.running { rig in
-      let message = Rig.message("1")
-      _ = try await rig.adapter.post(message, to: "a")
-      var stamp = Rig.stamp
-      stamp.bridge = "other"
-      _ = try await rig.adapter.post(
-        OutgoingMessage(key: stamp.key, author: Author(id: "x", name: "x"), text: "2", stamp: stamp), to: "a")
-      _ = try await rig.adapter.post(
-        OutgoingMessage(key: "by-hand", author: Author(id: "x", name: "x"), text: "3"), to: "a")
-      #expect(try await rig.adapter.find(message.key, in: "a") == .found(Marker.messageID(message.key)))
-    }
-  }
-
-  @Test func `without a marker nothing is certain`() async throws {
-    try await Rig.running(marker: false) { rig in
-      let message = Rig.message("1")
-      _ = try await rig.adapter.post(message, to: "a")
-      guard case .unknown = try await rig.adapter.find(message.key, in: "a") else {
-        throw FerryError(.badData, "not unknown")
-      }
-    }
-  }
-
-  @Test func `a marker that was never set proves nothing`() async throws {
-    try await Rig.running { rig in
-      guard case .unknown(let reason) = try await rig.adapter.find(Rig.message("1").key, in: "a") else {
-        throw FerryError(.badData, "not unknown")
-      }
-      #expect(reason.contains("30 minutes"))
-    }
-  }
-
-  @Test(arguments: [
-    (429, FerryError.Code.rateLimited, true), (500, .unavailable, false), (503, .unavailable, false),
-    (401, .badCredentials, true), (413, .tooLarge, true), (403, .forbidden, true),
-  ])
-  func `a refusal says truly whether anything happened`(
-    status: Int, code: FerryError.Code, didNotAct: Bool
-  ) async throws {
-    try await Rig.running(marker: false) { rig in
-      await rig.proxy.answer(1, status: status, method: "POST")
-      let error = await #expect(throws: FerryError.self) { try await rig.adapter.post(Rig.message("x"), to: "a") }
-      #expect(error?.code == code)
-      #expect(error?.didNotAct == didNotAct)
-    }
-  }
-
-  @Test func `no send is tried that cannot succeed`() async throws {
-    try await Rig.running { rig in
-      let long = await #expect(throws: FerryError.self) {
-        try await rig.adapter.post(Rig.message(String(repeating: "x", count: 10_240)), to: "a")
-      }
-      #expect(long?.code == .tooLarge)
-      #expect(long?.didNotAct == true)
-      for channel in ["", "a b", "#a", "private-encrypted-a", String(repeating: "a", count: 165)] {
-        let error = await #expect(throws: FerryError.self) {
-          try await rig.adapter.post(Rig.message("x"), to: ChannelID(channel))
-        }
-        #expect(error?.retry == .never)
-        #expect(error?.didNotAct == true)
-      }
-      let many = await #expect(throws: FerryError.self) {
-        try await rig.adapter.post((0..<10).map { Rig.message("\($0)") }, to: "a")
-      }
-      #expect(many?.code == .badRequest)
-    }
-  }
-
-  @Test func `channels are listed without the markers`() async throws {
-    try await Rig.running("chatroom") { rig in
-      let client = try await rig.service.connect()
-      try await client.subscribe(Marker.channel(for: "chatroom", "lobby|x"))
-      #expect(try await rig.adapter.channels().map(\.id) == ["chatroom"])
-    }
-  }
-
-  @Test func `an attachment is a link, and what is not there is not found`() async throws {
-    try await Rig.running { rig in
-      let missing = await #expect(throws: FerryError.self) {
-        try await rig.adapter.attachment(.url(rig.service.server.url + "/none"))
-      }
-      #expect(missing?.code == .notFound)
-      await #expect(throws: FerryError.self) { try await rig.adapter.attachment(.provider("x")) }
-      let guarded = HTTPClient(loop: rig.service.loop, logger: .silent)
-      let settings = PusherAdapter.Settings(appID: "1", key: "k", secret: Secret("s"), host: "127.0.0.1")
-      let adapter = PusherAdapter(settings: settings, client: guarded, clock: SystemClock(), logger: .silent)
-      let refused = await #expect(throws: FerryError.self) {
-        try await adapter.attachment(.url(rig.service.server.url + "/none"))
-      }
-      #expect(refused?.code == .addressRefused)
     }
   }
 }

@@ -152,6 +152,20 @@ import Testing
     }
   }
 
+  @Test func `who vanishes is announced like who leaves`() async throws {
+    try await Service.serving { service in
+      let proxy = try await FaultProxy.start(to: service.server.port)
+      let watcher = try await service.connect()
+      try await watcher.subscribe("presence-a", as: "w")
+      let phone = try await service.connect(port: proxy.port)
+      try await phone.subscribe("presence-a", as: "ann")
+      #expect(try await watcher.next().contains("member_added"))
+      await proxy.cut()
+      #expect(try await watcher.next().contains("member_removed"))
+      await proxy.close()
+    }
+  }
+
   @Test func `a number as a user id becomes a string`() async throws {
     try await Service.serving { service in
       let client = try await service.connect()

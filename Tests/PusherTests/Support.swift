@@ -87,16 +87,16 @@ final class Service: Sendable {
   // MARK: Sockets
 
   func socket(
-    key: String = "demo-key", query: String = "?protocol=7", subprotocols: [String] = []
+    key: String = "demo-key", query: String = "?protocol=7", subprotocols: [String] = [], port: UInt16? = nil
   ) async throws -> WebSocket {
     try await client.webSocket(
-      "ws" + server.url.dropFirst(4) + "/app/\(key)\(query)", subprotocols: subprotocols,
+      "ws://127.0.0.1:\(port ?? server.port)/app/\(key)\(query)", subprotocols: subprotocols,
       settings: WebSocketSettings(pingAfter: nil), deadline: .seconds(10))
   }
 
   /// A socket that has been greeted.
-  func connect() async throws -> Connection {
-    let socket = try await socket()
+  func connect(port: UInt16? = nil) async throws -> Connection {
+    let socket = try await socket(port: port)
     let greeting = try await socket.nextText()
     let id = Frame(text: greeting)?.data?.parsed["socket_id"]?.string
     return Connection(socket: socket, socketID: try unwrap(id, "no socket_id in \(greeting)"), appKey: appKey)

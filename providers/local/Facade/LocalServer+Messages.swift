@@ -1,5 +1,6 @@
 import FerryChat
 import FerryCore
+import FerryRuntime
 import FerryTransport
 
 extension LocalServer {
@@ -42,7 +43,7 @@ extension LocalServer {
   private static func page(
     _ messages: [ChatMessage], next: MessageID?, status: Int = 200
   ) throws(FerryError) -> HTTPResponse {
-    var json = JSONText(capacity: 256 * messages.count + 64)
+    var json = JSONWriter(capacity: 256 * messages.count + 64)
     json.begin()
     json.name("messages")
     json.begin("[")

@@ -13,11 +13,12 @@ extension PusherAdapter {
   private struct Run: Sendable {
     let channels: [ChannelName]
     let inbox: any Inbox
-    let queue = BoundedChannel<Item>(capacity: 1024)
+    let queue = BoundedChannel<Item>(capacity: PusherAdapter.queueCapacity)
     /// Since when nobody has listened to a channel.
     let silentSince: Locked<[ChannelID: Timestamp]>
   }
 
+  private static let queueCapacity = 1024
   private static let batch = 256
   private static let ownTimeout = 30
   private static let answerTimeout = Duration.seconds(30)
@@ -47,27 +48,33 @@ extension PusherAdapter {
   /// The one reader of the queue: what has gathered is accepted together.
   private func consume(_ run: Run) async {
     while let first = await run.queue.next() {
-      var events: [Event] = []
-      for item in [first] + run.queue.drain(upTo: Self.batch - 1) {
-        switch item {
-        case .event(let event): events.append(event)
-        case .gap(let gap):
-          await accept(events, run.inbox)
-          events = []
-          await run.inbox.gap(gap)
-        }
-      }
-      await accept(events, run.inbox)
+      await handOn([first] + run.queue.drain(upTo: Self.batch - 1), run)
     }
+    // What was heard before the end is still handed on, if that can be done at once.
+    await handOn(run.queue.drain(), run)
   }
 
-  /// For as long as it takes: meanwhile the queue fills, and then the socket waits.
+  private func handOn(_ items: [Item], _ run: Run) async {
+    var events: [Event] = []
+    for item in items {
+      switch item {
+      case .event(let event): events.append(event)
+      case .gap(let gap):
+        await accept(events, run.inbox)
+        events = []
+        await run.inbox.gap(gap)
+      }
+    }
+    await accept(events, run.inbox)
+  }
+
+  /// For as long as it takes: meanwhile the queue fills, and then the socket waits. Tries only once when cancelled.
   private func accept(_ events: [Event], _ inbox: any Inbox) async {
     guard !events.isEmpty else { return }
     var backoff = Backoff(base: .milliseconds(100), limit: .seconds(5))
-    while !Task.isCancelled {
+    while true {
       do throws(FerryError) { return try await inbox.accept(events) } catch {
-        logger.warning("events could not be stored and are kept for another attempt: \(error)")
+        logger.warning("\(events.count) events could not be stored: \(error)")
         guard (try? await clock.sleep(for: backoff.next())) != nil else { return }
       }
     }
@@ -76,7 +83,8 @@ extension PusherAdapter {
   // MARK: Connecting
 
   private func stayConnected(_ run: Run) async throws(FerryError) {
-    var policy = ReconnectPolicy()
+    // What is said meanwhile is lost, so the waits stay short.
+    var policy = ReconnectPolicy(limit: .seconds(15))
     var reason: String?
     while !Task.isCancelled {
       run.inbox.connection(ConnectionState(.connecting, reason: reason))
@@ -196,7 +204,7 @@ extension PusherAdapter {
   private func isSilent(for duration: Duration, _ session: Locked<Session>, _ run: Run) async -> Bool? {
     let before = session.withLock { $0.heard }
     guard (try? await clock.sleep(for: duration)) != nil else { return nil }
-    return session.withLock { $0.heard } == before && run.queue.count < 1024
+    return session.withLock { $0.heard } == before && run.queue.count < Self.queueCapacity
   }
 
   private func repeatSubscriptions(_ socket: WebSocket, _ session: Locked<Session>) async -> Session.Ending? {

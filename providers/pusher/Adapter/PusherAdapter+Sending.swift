@@ -142,7 +142,7 @@ extension PusherAdapter: ReadingProvider, ReactingProvider {
 }
 
 extension PusherAdapter: MembershipProvider {
-  /// Only presence channels know who is there.
+  /// Only presence channels know who is there. Ferry itself is not listed.
   package func members(of channel: ChannelID) async throws(FerryError) -> [Author] {
     let name = try checked(channel)
     guard name.isPresence else {
@@ -150,7 +150,7 @@ extension PusherAdapter: MembershipProvider {
     }
     let answer = try await api.get("channels/\(name.text)/users", doing: "list the members")
     return (answer["users"]?.array ?? []).compactMap { user in
-      user["id"]?.text.map { Author(id: UserID($0), name: $0) }
+      user["id"]?.text.flatMap { $0 == Session.userID ? nil : Author(id: UserID($0), name: $0) }
     }
   }
 

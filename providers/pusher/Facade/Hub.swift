@@ -45,7 +45,7 @@ struct Hub: Sendable {
   /// A copy of part of the store: nil inside when the store is known to have nothing.
   private var cache: [String: Cached?] = [:]
 
-  private static let cacheCapacity = 10_000
+  private static let cacheCapacity = 1000
 
   // MARK: Connections
 
@@ -95,20 +95,20 @@ struct Hub: Sendable {
   /// Seats a connection and confirms it, so that the confirmation precedes every event of the channel. To seat one
   /// that is there already only confirms again.
   private mutating func join(_ channel: ChannelName, _ id: UInt64, as member: PresenceList.Member?, now: Timestamp) {
-    guard let connection = connections[id] else { return }
+    guard let socket = connections[id]?.socket else { return }
     let name = channel.text
-    let isNew = connection.seats[name] == nil
+    let isNew = !isSubscribed(id, to: name)
     var isFirst = false
     if isNew {
       let index = rooms[name, default: Room()].subscribers.count
       connections[id]?.seats[name] = Seat(index: index, userID: member?.id)
       if let member { isFirst = rooms[name, default: Room()].presence.join(member) }
-      rooms[name, default: Room()].subscribers.append(Subscriber(id: id, socket: connection.socket))
+      rooms[name, default: Room()].subscribers.append(Subscriber(id: id, socket: socket))
     }
     let data = channel.isPresence ? rooms[name]?.presence.text ?? "{}" : "{}"
-    connection.socket.send(
+    socket.send(
       FrameText.event("pusher_internal:subscription_succeeded", channel: name, data: data))
-    if isNew, channel.isCache { sendCached(name, to: connection.socket, now: now) }
+    if isNew, channel.isCache { sendCached(name, to: socket, now: now) }
     if isFirst, let member {
       let data = #"{"user_id":\#(JSONText.quoted(member.id)),"user_info":\#(member.info)}"#
       deliver(FrameText.event("pusher_internal:member_added", channel: name, data: data), to: name, except: id)

@@ -1,11 +1,11 @@
 package import FerryCore
-import FerryRuntime
+import FoundationEssentials
 
 /// Writes JSON straight into bytes, for what is written once for every message: `JSONEncoder` builds a tree of boxes
 /// first, which cost a third of a post (measured). Everything rarer goes through `JSONEncoder`.
 ///
 /// The caller keeps objects and arrays balanced.
-package struct JSONText: Sendable {
+package struct JSONWriter: Sendable {
   private var bytes: [UInt8] = []
   private var needsComma = false
 
@@ -65,7 +65,7 @@ package struct JSONText: Sendable {
   package mutating func member(_ name: StaticString, encoding value: (some Encodable)?) throws(FerryError) {
     guard let value else { return }
     self.name(name)
-    raw(try Wire.json(value))
+    do { raw(String(decoding: try JSONEncoder().encode(value), as: UTF8.self)) } catch { throw .wrap(error) }
   }
 
   private mutating func separate() {
@@ -90,77 +90,5 @@ package struct JSONText: Sendable {
       start = index + 1
     }
     bytes.append(contentsOf: text[start...])
-  }
-}
-
-extension Wire.Author {
-  func write(to json: inout JSONText) {
-    json.begin()
-    json.member("id", id)
-    json.member("name", name)
-    json.member("avatar", avatar)
-    json.end()
-  }
-}
-
-extension Wire.Message {
-  /// The same members as its `Encodable` writes.
-  package func write(to json: inout JSONText) throws(FerryError) {
-    json.begin()
-    json.member("id", id)
-    json.member("room", room)
-    json.name("author")
-    author.write(to: &json)
-    json.member("text", text)
-    json.member("format", format.rawValue)
-    json.member("time", time.timestamp.iso8601)
-    json.name("revision")
-    json.value(Int64(revision))
-    json.member("edited", edited?.timestamp.iso8601)
-    json.member("deleted", deleted?.timestamp.iso8601)
-    json.name("attachments")
-    json.raw(attachments.isEmpty ? "[]" : try Wire.json(attachments))
-    json.member("reply_to", reply_to)
-    try json.member("mentions", encoding: mentions)
-    json.member("client_id", client_id)
-    try json.member("reactions", encoding: reactions)
-    try json.member("stamp", encoding: stamp)
-    try json.member("attributes", encoding: attributes)
-    json.end()
-  }
-
-  package func json() throws(FerryError) -> String {
-    var json = JSONText()
-    try write(to: &json)
-    return json.text
-  }
-}
-
-extension Wire.Event {
-  /// The same members as its `Encodable` writes.
-  func json() throws(FerryError) -> String {
-    var json = JSONText()
-    json.begin()
-    json.member("kind", kind.rawValue)
-    json.member("room", room)
-    json.member("time", time.timestamp.iso8601)
-    if let message {
-      json.name("message")
-      try message.write(to: &json)
-    }
-    json.member("id", id)
-    if let by {
-      json.name("by")
-      by.write(to: &json)
-    }
-    json.member("state", state?.rawValue)
-    json.member("emoji", emoji)
-    if let added {
-      json.name("added")
-      json.value(added)
-    }
-    try json.member("stamp", encoding: stamp)
-    json.end()
-    return json.text
   }
 }
