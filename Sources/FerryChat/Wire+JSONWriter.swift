@@ -2,7 +2,7 @@ package import FerryCore
 package import FerryRuntime
 
 extension Wire.Author {
-  func write(to json: inout JSONWriter) {
+  package func write(to json: inout JSONWriter) {
     json.begin()
     json.member("id", id)
     json.member("name", name)

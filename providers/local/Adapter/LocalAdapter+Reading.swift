@@ -16,7 +16,7 @@ extension LocalAdapter: ChatProvider, HistoryProvider {
     var found: [[UInt8]: MessageID] = [:]
     for query in Self.queries(keys) {
       let path = Self.path(channel, "messages") + "?" + query
-      let page = try await get(path, Answers.Messages.self, doing: "look for a message")
+      let page = try await get(path, Answers.PostedMessages.self, doing: "look for a message")
       for message in page.messages { found[Array((message.client_id ?? "").utf8)] = MessageID(message.id) }
     }
     return keys.map { key in found[Array(key.rawValue.utf8)].map { .found($0) } ?? .absent }

@@ -55,7 +55,14 @@ package struct LocalAdapter: Sendable {
   func call<Answer: Decodable>(
     _ method: String, _ path: String, _ body: some Encodable, _ type: Answer.Type, doing: String
   ) async throws(FerryError) -> Answer {
-    let bytes = try await call(method, path, body, doing: doing)
+    try await call(method, path, json: try Wire.json(body), type, doing: doing)
+  }
+
+  /// As above, with a body that is JSON already.
+  func call<Answer: Decodable>(
+    _ method: String, _ path: String, json: String?, _ type: Answer.Type, doing: String
+  ) async throws(FerryError) -> Answer {
+    let bytes = try await call(method, path, json: json, doing: doing)
     do { return try Wire.value(type, from: bytes) } catch {
       throw FerryError(
         .badData, "Could not \(doing): the answer was not understood. Is this a Ferry server?", retry: .now,
@@ -64,17 +71,20 @@ package struct LocalAdapter: Sendable {
   }
 
   func get<Answer: Decodable>(_ path: String, _ type: Answer.Type, doing: String) async throws(FerryError) -> Answer {
-    try await call("GET", path, String?.none, type, doing: doing)
+    try await call("GET", path, json: nil, type, doing: doing)
   }
 
-  @discardableResult
-  func call(
-    _ method: String, _ path: String, _ body: (some Encodable)?, doing: String
+  func call(_ method: String, _ path: String, _ body: some Encodable, doing: String) async throws(FerryError) {
+    _ = try await call(method, path, json: try Wire.json(body), doing: doing)
+  }
+
+  private func call(
+    _ method: String, _ path: String, json: String?, doing: String
   ) async throws(FerryError) -> [UInt8] {
     var request = ClientRequest(method: method, url: settings.url + path, headers: authorization)
-    if let body {
+    if let json {
       request.headers.set("Content-Type", "application/json")
-      request.body = .bytes(Array(try Wire.json(body).utf8))
+      request.body = .bytes(Array(json.utf8))
     }
     let response = try await send(request, doing: doing)
     do { return try await response.collect(upTo: 64 << 20) } catch {

@@ -113,6 +113,14 @@ enum Answers {
     var next: String?
   }
 
+  /// What a poster needs of the messages in an answer: decoding the rest costs more than sending it.
+  struct Posted: Decodable, Sendable {
+    var id: String
+    var client_id: String?
+  }
+
+  struct PostedMessages: Decodable, Sendable { var messages: [Posted] }
+
   struct Members: Codable, Sendable { var members: [Wire.Author] }
 
   struct Reads: Codable, Sendable {
