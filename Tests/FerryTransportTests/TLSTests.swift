@@ -106,7 +106,7 @@ struct TLSTests {
 
   @Test("a WebSocket outlives the deadline for opening it")
   func deadline() async throws {
-    let settings = WebSocketSettings(pingAfter: .milliseconds(2500))
+    let settings = WebSocketSettings(pingAfter: .milliseconds(8500))
     let handler: @Sendable (HTTPRequest) async -> HTTPResponse = { _ in
       HTTPResponse(
         status: 101,
@@ -116,9 +116,9 @@ struct TLSTests {
     }
     try await withTLS(handler: handler) { server, client, _ in
       let socket = try await client.webSocket(
-        "wss" + server.url.dropFirst(5), settings: settings, deadline: .seconds(2))
+        "wss" + server.url.dropFirst(5), settings: settings, deadline: .seconds(8))
       let start = ContinuousClock.now
-      try await eventually("the deadline is over") { start.duration(to: .now) > .seconds(3) }
+      try await eventually("the deadline is over") { start.duration(to: .now) > .seconds(9) }
       socket.send("still here")
       #expect(await socket.next() == .text("still here"))
       socket.close()
