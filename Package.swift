@@ -73,7 +73,8 @@ let package = Package(
         "FerryCore", "FerryRuntime", "FerryTransport", "FerryConfig", "FerryChat", "FerryTestKit",
         "LocalProvider", "PusherProvider",
       ]),
-    .testTarget(name: "FaultTests", dependencies: ["FerryCore", "FerryRuntime", "FerryTestKit", "ferry"]),
+    .testTarget(
+      name: "FaultTests", dependencies: ["FerryCore", "FerryRuntime", "FerryStorage", "FerryRelay", "FerryTestKit"]),
     .testTarget(name: "CommandTests", dependencies: ["FerryCore", "FerryRuntime", "FerryTestKit", "ferry"]),
     .testTarget(name: "SoundnessTests", dependencies: ["ferry"]),
   ]
