@@ -53,6 +53,10 @@ struct Rig: Sendable {
         clock: HurriedClock()))
     return try await withThrowingTaskGroup(of: Void.self) { group in
       group.addTask { await relay.run() }
+      // A source that was never listened to begins with what comes from now on.
+      while try await relay.status().accounts.contains(where: { $0.state != "connected" }) {
+        try await SystemClock().sleep(for: .milliseconds(1))
+      }
       let result = try await body(journal)
       if gracefully { relay.stop() } else { group.cancelAll() }
       return result
