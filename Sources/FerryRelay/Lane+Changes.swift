@@ -7,32 +7,40 @@ extension Lane {
   func edit(_ message: Message, _ delivery: Delivery) async throws(FerryError) {
     let links = try await journal.links(id.bridge, delivery.source, message.id, to: id.destination)
     guard !links.isEmpty else { return try await journal.park(delivery.id) }
-    let isStale = links.contains { $0.isDeleted || (message.revision > 0 && $0.revision >= message.revision) }
-    guard !isStale else { return try await settle(delivery) }
+    let live = links.filter { !$0.isDeleted }
+    let isStale = message.revision > 0 && live.allSatisfy { $0.revision >= message.revision }
+    guard !live.isEmpty, !isStale else { return try await settle(delivery) }
     guard provider.capabilities.edits, let editing = provider as? any EditingProvider else {
       return try await note("(edited) \(message.text)", renderer.bridge.editFallback, message.author, delivery)
     }
     let parts = try await renderer.parts(of: message, from: delivery.source)
-    var edited: [Link] = []
-    for (link, part) in zip(links, parts) {
-      do throws(FerryError) {
-        try await editing.edit(link.copy, in: id.destination.channel, to: part)
-      } catch {
-        // Somebody at the destination deleted the copy: there is nothing left to edit.
-        guard error.code == .notFound else { throw error }
+    if parts.count > live.count { try await journal.advance(settled: [], sending: [delivery.id]) }
+    for (index, part) in parts.enumerated() {
+      if let old = links.first(where: { $0.part == index && !$0.isDeleted }) {
+        try await edit(old.copy, to: part, with: editing)
+        try await journal.store([revised(old, message.revision)])
+      } else {
+        let copy = try await postOrFind(part, mayHaveBeenSent: delivery.state == .sending)
+        try await journal.store([revised(link(delivery, copy: copy, part: index), message.revision)])
       }
-      edited.append(revised(link, message.revision))
     }
-    for part in parts.dropFirst(links.count) {
-      let copy = try await provider.post(part, to: id.destination.channel)
-      edited.append(link(delivery, copy: copy, part: edited.count))
-    }
-    for link in links.dropFirst(parts.count) {
-      try await delete(link, by: message.author, delivery)
-      edited.append(revised(link, message.revision, isDeleted: true))
+    for old in live where old.part >= parts.count {
+      try await delete(old, by: message.author, delivery)
+      try await journal.store([revised(old, message.revision, isDeleted: true)])
     }
     count(1)
-    try await journal.advance(settled: [settlement(of: delivery, links: edited)])
+    try await settle(delivery)
+  }
+
+  private func edit(
+    _ copy: MessageID, to part: OutgoingMessage, with editing: any EditingProvider
+  ) async throws(FerryError) {
+    do throws(FerryError) {
+      try await editing.edit(copy, in: id.destination.channel, to: part)
+    } catch {
+      // Somebody at the destination deleted the copy: there is nothing left to edit.
+      guard error.code == .notFound else { throw error }
+    }
   }
 
   func delete(_ deletion: Deletion, _ delivery: Delivery) async throws(FerryError) {

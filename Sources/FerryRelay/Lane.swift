@@ -192,7 +192,7 @@ struct Lane: Sendable {
     try await journal.advance(settled: [settlement(of: delivery, links: links)])
   }
 
-  private func postOrFind(
+  func postOrFind(
     _ part: OutgoingMessage, mayHaveBeenSent: Bool
   ) async throws(FerryError) -> MessageID {
     if mayHaveBeenSent {
