@@ -42,6 +42,7 @@ struct Host: Sendable {
         relay.relay.stop()
         _ = await relayEnded.next()
       }
+      services?.sayGoodbye()
       group.cancelAll()
     }
     relay?.journal.close()

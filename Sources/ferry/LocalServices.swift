@@ -12,8 +12,8 @@ struct LocalServices: Sendable {
   private struct Service: Sendable {
     let name: String
     let server: HTTPServer
-    /// Ends what the server's connections still hold.
-    let close: @Sendable () -> Void
+    /// Tells its clients to come back later, in the protocol's own words.
+    let sayGoodbye: @Sendable () -> Void
   }
 
   private let services: [Service]
@@ -39,7 +39,7 @@ struct LocalServices: Sendable {
       let server = try HTTPServer(
         HTTPServer.Settings(host: local.listen.host, port: local.listen.port, bodyBytes: Int(local.fileBytes)),
         loop: loop, logger: session.logger, handler: facade.handle)
-      services.append(Service(name: "local", server: server, close: {}))
+      services.append(Service(name: "local", server: server, sayGoodbye: {}))
     }
     for section in section.facades {
       guard section.provider == "pusher" else { throw section.unknownProvider(valid: ["pusher"]) }
@@ -52,7 +52,7 @@ struct LocalServices: Sendable {
       let server = try HTTPServer(
         HTTPServer.Settings(host: section.listen.host, port: section.listen.port), loop: loop,
         logger: session.logger, handler: facade.handle)
-      services.append(Service(name: section.provider, server: server, close: facade.closeAll))
+      services.append(Service(name: section.provider, server: server, sayGoodbye: facade.closeAll))
     }
     self.services = services
     self.chats = chats
@@ -70,8 +70,11 @@ struct LocalServices: Sendable {
     }
   }
 
+  /// Before `run` is cancelled.
+  func sayGoodbye() { for service in services { service.sayGoodbye() } }
+
+  /// After `run` has ended.
   func close() {
-    for service in services { service.close() }
     for chat in chats { chat.close() }
   }
 
