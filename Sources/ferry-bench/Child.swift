@@ -82,6 +82,18 @@ enum Configurations {
       \(pusher)
     """
 
+  /// One server reached directly and through a port behind which everything is slow.
+  static func besideASlowLeg(port: UInt16, slowPort: UInt16) -> String {
+    """
+    accounts:
+      here: { provider: local, url: "http://127.0.0.1:\(port)", token: bench }
+      slow: { provider: local, url: "http://127.0.0.1:\(slowPort)", token: bench }
+    bridges:
+      copy: { from: here:a, to: [here:b, slow:c] }
+    relay: { listen: "127.0.0.1:0", journal: FOLDER/relay.db }
+    """
+  }
+
   /// One local server, one room mirrored into another.
   static let localToLocal = """
     accounts:

@@ -18,6 +18,8 @@ struct Main {
     ("latency", Benchmarks.latency),
     ("start", Benchmarks.startToReady),
     ("rest", Benchmarks.relayAtRest),
+    ("image", Benchmarks.largeImage),
+    ("slow-leg", Benchmarks.besideASlowLeg),
   ]
 
   static func main() async {
@@ -170,5 +172,56 @@ enum Benchmarks {
       values: ["resident_mb": child.residentMB, "cpu_us_per_second": (child.cpuMicroseconds - cpu) / 5]
     ).print()
     await child.stop()
+  }
+
+  /// A picture of 50 MiB from one room to another, server and relay in one process.
+  static func largeImage() async throws {
+    let child = try Child("demo", config: Configurations.localToLocal)
+    let load = try LocalLoad(port: child.port("local"))
+    try await load.watch("b")
+    let path = "\(FileManager.default.temporaryDirectory.path)/ferry-bench-\(Crypto.randomHex(bytes: 6)).bin"
+    try Data(Crypto.randomBytes(50 << 20)).write(to: URL(fileURLWithPath: path))
+    defer { try? FileManager.default.removeItem(atPath: path) }
+    let before = child.residentMB
+    let start = ContinuousClock.now
+    let address = "local+http://bench@127.0.0.1:\(child.port("local"))/a"
+    let outcome = try await ChildProcess.run(Child.ferry, ["post", address, "bench-message", "--image", path])
+    guard outcome.code == 0 else { throw FerryError(.unavailable, "ferry post failed: \(outcome.errors)") }
+    await load.waitUntilSeen(1)
+    Report(
+      benchmark: "a picture of 50 MiB through the relay",
+      values: [
+        "peak_mb": child.peakMB, "resident_before_mb": before, "seconds": start.duration(to: .now).inSeconds,
+      ]
+    ).print()
+    await load.close()
+    await child.stop()
+  }
+
+  /// The latency to one room while sends to another take a second each.
+  static func besideASlowLeg() async throws {
+    let server = try Child("serve", config: Configurations.serve)
+    let proxy = try await FaultProxy.start(to: server.port("local"))
+    let relay = try Child(
+      "relay",
+      config: Configurations.besideASlowLeg(port: server.port("local"), slowPort: proxy.port))
+    // Until the relay listens to its source: what is said before the first time is not mirrored.
+    try await Task.sleep(for: .seconds(1))
+    await proxy.delay(.seconds(1))
+    let load = try LocalLoad(port: server.port("local"))
+    try await load.watch("b")
+    try await load.post(200, perSecond: 50, connections: 1)
+    await load.waitUntilSeen(200)
+    let latencies = await load.latencies
+    Report(
+      benchmark: "latency beside a leg that takes 1 s a send",
+      values: [
+        "p50_ms": percentile(latencies, 0.5), "p99_ms": percentile(latencies, 0.99), "max_ms": latencies.max() ?? 0,
+      ]
+    ).print()
+    await load.close()
+    await relay.stop()
+    await proxy.close()
+    await server.stop()
   }
 }
