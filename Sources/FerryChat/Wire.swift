@@ -176,7 +176,7 @@ package enum Wire {
       encoder.outputFormatting = [.withoutEscapingSlashes]
       return String(decoding: try encoder.encode(value), as: UTF8.self)
     } catch {
-      throw FerryError(.internal, "A value could not be written as JSON.", cause: "\(error)")
+      throw FerryError(.internal, "A value could not be written as JSON.", cause: FerryError.wrap(error).cause)
     }
   }
 

@@ -74,6 +74,12 @@ extension FerryError {
     if error is CancellationError { return .cancelled() }
     return FerryError(
       .internal, "Something failed that should not. Please report it.", retry: .now, didNotAct: false,
-      cause: "\(error)")
+      cause: words(for: error))
+  }
+
+  /// An `EncodingError` describes itself with the value, which may hold a message's body.
+  private static func words(for error: any Error) -> String {
+    guard case EncodingError.invalidValue(_, let context) = error else { return "\(error)" }
+    return context.debugDescription
   }
 }

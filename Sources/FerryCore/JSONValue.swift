@@ -13,6 +13,19 @@ package enum JSONValue: Hashable, Sendable {
     if case .object(let members) = self { members[name] } else { nil }
   }
 
+  /// Deeper than this, a value is not kept: every store and every wire wraps it in levels of its own, and JSON
+  /// libraries refuse text of more than 512.
+  package static let deepest = 64
+
+  /// How many arrays and objects lie in one another; 0 for any other value.
+  package var depth: Int {
+    switch self {
+    case .array(let values): 1 + (values.lazy.map(\.depth).max() ?? 0)
+    case .object(let members): 1 + (members.values.lazy.map(\.depth).max() ?? 0)
+    case .null, .bool, .integer, .number, .string: 0
+    }
+  }
+
   package var string: String? { if case .string(let value) = self { value } else { nil } }
   package var integer: Int64? { if case .integer(let value) = self { value } else { nil } }
   package var bool: Bool? { if case .bool(let value) = self { value } else { nil } }

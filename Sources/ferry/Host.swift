@@ -20,7 +20,7 @@ struct Host: Sendable {
     services: LocalServices?, relay: RelayService?, readyFile: String?, greeting: String? = nil
   ) async throws -> Int32 {
     let relayEnded = BoundedChannel<Void>(capacity: 1)
-    await withDiscardingTaskGroup { group in
+    let failure = await withDiscardingTaskGroup { group -> FerryError? in
       if let services { group.addTask { await services.run() } }
       if let relay {
         group.addTask { await relay.server.run() }
@@ -29,12 +29,13 @@ struct Host: Sendable {
           relayEnded.finish()
         }
       }
+      var failure: FerryError?
       do throws(FerryError) {
         try writeReadyFile(readyFile, services, relay)
         if let greeting { Terminal.error(greeting) }
         await waitForEnd()
       } catch {
-        session.logger.error("\(error)")
+        failure = error
       }
       session.logger.info("ending")
       group.addTask { await endAtOnceLater() }
@@ -44,9 +45,11 @@ struct Host: Sendable {
       }
       services?.sayGoodbye()
       group.cancelAll()
+      return failure
     }
     relay?.journal.close()
     services?.close()
+    if let failure { throw failure }
     return 0
   }
 

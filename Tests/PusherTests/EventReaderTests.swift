@@ -39,6 +39,13 @@ import Testing
         == .posted(Message(id: "7", author: Author(id: "Ann", name: "Ann"), text: "hi", time: Self.now)))
   }
 
+  @Test func `what is nested too deep for the journal is left out, and the message kept`() throws {
+    let deep = String(repeating: "[", count: 400) + String(repeating: "]", count: 400)
+    let message = try message("new_message", #"{"text":"hi","sender":"Ann","deep":\#(deep),"flat":[[1]]}"#)
+    #expect(message.text == "hi")
+    #expect(message.attributes == .object(["flat": .array([.array([.integer(1)])])]))
+  }
+
   @Test func `a row of a messenger clone is understood, its sender an object`() throws {
     let message = try message(
       "messages:new",

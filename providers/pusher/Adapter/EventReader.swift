@@ -111,12 +111,14 @@ struct EventReader: Sendable {
     return url.hasPrefix("https://") || url.hasPrefix("http://") ? url : nil
   }
 
-  /// What the app says beyond what Ferry understands.
+  /// What the app says beyond what Ferry understands. Anybody may publish, so what is nested too deep for the
+  /// journal is left out: an event that can never be stored would hold up all others for ever.
   private func attributes(_ data: JSONValue) -> JSONValue? {
     guard case .object(var members) = data else { return nil }
     let known = [fields.id, fields.text, fields.sender, fields.time, fields.image]
     for name in known.joined() { members[name] = nil }
     for name in [FerryField.name, "images", "reply_to", "replyTo"] { members[name] = nil }
+    members = members.filter { $0.value.depth < JSONValue.deepest }
     return members.isEmpty ? nil : .object(members)
   }
 
