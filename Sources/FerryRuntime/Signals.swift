@@ -33,6 +33,18 @@ package enum Signals {
     return channel
   }
 
+  /// From now on SIGINT and SIGTERM end the process with this exit code, whatever it is waiting for. For work that has
+  /// nothing to finish.
+  package static func endAtOnce(with code: Int32) {
+    exitCode = code
+    // `_exit` is safe in a handler.
+    for number in [SIGINT, SIGTERM] { signal(number) { _ in _exit(Signals.exitCode) } }
+    signal(SIGHUP, SIG_DFL)
+  }
+
+  /// Safe for the reason of `writeEnd`.
+  nonisolated(unsafe) private static var exitCode: Int32 = 0
+
   private final class Reader: Sendable {
     let readEnd: Int32
     let channel: BoundedChannel<Signal>

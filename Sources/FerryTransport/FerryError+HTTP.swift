@@ -38,8 +38,10 @@ extension FerryError {
         .unavailable, could + "the other side failed.", retry: wait.map { .after($0) } ?? .now, didNotAct: false,
         cause: cause)
     case 300...399:
+      // Says nothing about the request: a portal or a maintenance page is in between, or the address is wrong.
       return FerryError(
-        .badRequest, could + "the other side pointed elsewhere. Check the address in the configuration.", cause: cause)
+        .unavailable, could + "the other side pointed elsewhere. Check the address in the configuration.",
+        retry: .after(wait ?? .seconds(10)), cause: cause)
     case 400...499:
       return FerryError(.badRequest, could + "the other side rejected the request.", cause: cause)
     default:

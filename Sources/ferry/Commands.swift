@@ -23,6 +23,8 @@ struct Command: Sendable {
   let options: [Option]
   /// Whole lines after the options: what to know, and examples.
   let notes: String
+  /// Whether it runs until a signal ends it, and sees to that itself; any other is ended by one at once.
+  var runsUntilSignal = false
   let run: @Sendable (Invocation) async throws -> Int32
 
   var usage: String { (["ferry", name] + positional).joined(separator: " ") + (options.isEmpty ? "" : " [options]") }

@@ -47,6 +47,7 @@ struct Main {
       return 0
     }
     let parsed = try Arguments(rest, for: command)
+    if !command.runsUntilSignal { Signals.endAtOnce(with: ExitCode.interrupted) }
     return try await command.run(Invocation(arguments: parsed, signals: signals))
   }
 }

@@ -86,6 +86,7 @@ struct HTTPTypesTests {
     #expect(error(503).retry == .now && !error(503).didNotAct)
     #expect(error(500).code == .unavailable && !error(500).didNotAct)
     #expect(error(413).code == .tooLarge && error(413).didNotAct)
+    #expect(error(302).retry == .after(.seconds(10)) && error(302).didNotAct, "a redirect is no verdict on a message")
   }
 }
 

@@ -65,6 +65,25 @@ final class TestInbox: Inbox {
 
   private let stamp = Stamp(bridge: "b", origin: Address(account: "site", channel: "c"), id: "1")
 
+  @Test func namesThatTheServerRefusesLoseNoMessage() async throws {
+    try await withServer { server async throws in
+      let adapter = try server.adapter()
+      let long = String(repeating: "é", count: 2000)
+      let authors = ["a\nb", "a_b", "", long, long + "!"].map { Author(id: UserID($0), name: $0, avatar: "http://a b") }
+      var ids: [UserID] = []
+      for (number, author) in authors.enumerated() {
+        let message = OutgoingMessage(key: SendKey("\(long)\n\(number)"), author: author, text: "hi")
+        let id = try await adapter.post(message, to: lobby)
+        #expect(try await adapter.find(message.key, in: lobby) == .found(id))
+        let membership = Membership(member: author, stamp: nil)
+        try await adapter.setMember(membership, of: lobby, present: true)
+        ids = try await adapter.members(of: lobby).map(\.id)
+      }
+      #expect(Set(ids).count == authors.count, "whoever differs there differs here")
+      #expect(ids.contains("a_b"), "what is accepted stays as it is")
+    }
+  }
+
   @Test func whatOneAccountWritesAnotherReads() async throws {
     try await withServer { server async throws in
       let adapter = try server.adapter()

@@ -46,6 +46,16 @@ import Testing
     #expect(message.attributes == .object(["flat": .array([.array([.integer(1)])])]))
   }
 
+  @Test(arguments: [#""0001-01-01T00:00:00Z""#, "-240000000000000", "1e300"])
+  func `a time at which nobody wrote is no time`(_ time: String) throws {
+    #expect(try event("new_message", #"{"text":"hi","timestamp":\#(time)}"#).time == Self.now)
+  }
+
+  @Test func `an id too long for a stamp is none`() throws {
+    let id = String(repeating: "i", count: 513)
+    #expect(try event("new_message", #"{"text":"hi","id":"\#(id)"}"#).key == "m:1.2#3")
+  }
+
   @Test func `a row of a messenger clone is understood, its sender an object`() throws {
     let message = try message(
       "messages:new",

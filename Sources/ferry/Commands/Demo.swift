@@ -13,6 +13,7 @@ enum Demo {
       Commands.configOption, Commands.readyOption, Commands.verboseOption,
     ],
     notes: "Without --config it runs config/demo.yaml, the demo of the documentation.",
+    runsUntilSignal: true,
     run: run)
 
   private static func run(_ invocation: Invocation) async throws -> Int32 {

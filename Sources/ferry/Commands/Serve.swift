@@ -12,6 +12,7 @@ enum Serve {
       Commands.configOption, Commands.readyOption, Commands.verboseOption,
     ],
     notes: "SIGTERM ends it once what is in flight is done.",
+    runsUntilSignal: true,
     run: { invocation in
       let arguments = invocation.arguments
       let configuration = try Session.configuration(arguments)
@@ -33,6 +34,7 @@ enum RelayCommand {
     summary: "Run the bridges of the configuration.",
     options: [Commands.configOption, Commands.readyOption, Commands.verboseOption],
     notes: "SIGTERM ends it once what is being sent is settled; what is left is delivered at the next start.",
+    runsUntilSignal: true,
     run: { invocation in
       let arguments = invocation.arguments
       let configuration = try Session.configuration(arguments)

@@ -16,6 +16,7 @@ enum Tail {
 
       \(Commands.addressNotes)
       """,
+    runsUntilSignal: true,
     run: run)
 
   private static func run(_ invocation: Invocation) async throws -> Int32 {

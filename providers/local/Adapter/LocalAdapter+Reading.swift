@@ -14,19 +14,20 @@ extension LocalAdapter: ChatProvider, HistoryProvider {
 
   package func find(_ keys: [SendKey], in channel: ChannelID) async throws(FerryError) -> [Finding] {
     var found: [[UInt8]: MessageID] = [:]
+    let keys = keys.map { Self.fitted(id: $0.rawValue) }
     for query in Self.queries(keys) {
       let path = Self.path(channel, "messages") + "?" + query
       let page = try await get(path, Answers.PostedMessages.self, doing: "look for a message")
       for message in page.messages { found[Array((message.client_id ?? "").utf8)] = MessageID(message.id) }
     }
-    return keys.map { key in found[Array(key.rawValue.utf8)].map { .found($0) } ?? .absent }
+    return keys.map { key in found[Array(key.utf8)].map { .found($0) } ?? .absent }
   }
 
   /// The keys as queries, each short enough for a request's first line.
-  private static func queries(_ keys: [SendKey]) -> [String] {
+  private static func queries(_ keys: [String]) -> [String] {
     var queries: [String] = []
     for key in keys {
-      let item = "client_id=" + PercentEncoding.encode(key.rawValue)
+      let item = "client_id=" + PercentEncoding.encode(key)
       if let last = queries.last, last.utf8.count + item.utf8.count < 4000 {
         queries[queries.count - 1] = last + "&" + item
       } else {

@@ -45,7 +45,7 @@ extension LocalAdapter: BatchingProvider, EditingProvider, DeletingProvider, Typ
   package func delete(
     _ id: MessageID, in channel: ChannelID, as author: Author?, stamp: Stamp?
   ) async throws(FerryError) {
-    let body = Bodies.Act(by: author.map(Wire.Author.init), stamp: stamp)
+    let body = Bodies.Act(by: author.map { Wire.Author(Self.fitted($0)) }, stamp: stamp)
     do throws(FerryError) {
       try await call("DELETE", Self.path(channel, "messages", id.rawValue), body, doing: "delete a message")
     } catch  where error.code == .notFound {
@@ -54,7 +54,7 @@ extension LocalAdapter: BatchingProvider, EditingProvider, DeletingProvider, Typ
   }
 
   package func setTyping(_ typing: Typing) async throws(FerryError) {
-    let body = Bodies.Typing(by: Wire.Author(typing.by), on: typing.on, stamp: typing.stamp)
+    let body = Bodies.Typing(by: Wire.Author(Self.fitted(typing.by)), on: typing.on, stamp: typing.stamp)
     try await call("POST", Self.path(typing.channel, "typing"), body, doing: "show who is typing")
   }
 
@@ -62,7 +62,7 @@ extension LocalAdapter: BatchingProvider, EditingProvider, DeletingProvider, Typ
     _ bytes: ByteStream, name: String, mediaType: String, to channel: ChannelID
   ) async throws(FerryError) -> AttachmentReference {
     var request = ClientRequest(
-      method: "POST", url: "\(settings.url)/v1/files?name=\(PercentEncoding.encode(name))", headers: authorization,
+      method: "POST", url: "\(settings.url)/v1/files?name=\(PercentEncoding.encode(Self.shortened(name)))", headers: authorization,
       body: .stream(bytes), deadline: .seconds(600))
     // The type is in the query: a header could be rewritten, or refused, on the way.
     request.url += "&type=\(PercentEncoding.encode(mediaType))"
@@ -80,7 +80,7 @@ extension LocalAdapter: BatchingProvider, EditingProvider, DeletingProvider, Typ
   package func setMember(
     _ membership: Membership, of channel: ChannelID, present: Bool
   ) async throws(FerryError) {
-    let member = membership.member
+    let member = Self.fitted(membership.member)
     let path = Self.path(channel, "members", member.id.rawValue)
     if present {
       let body = Bodies.Member(name: member.name, avatar: member.avatar, stamp: membership.stamp)
@@ -96,7 +96,7 @@ extension LocalAdapter: BatchingProvider, EditingProvider, DeletingProvider, Typ
 
   package func mark(_ mark: ReadMark, in channel: ChannelID) async throws(FerryError) {
     // A source that does not say who read still says that somebody did.
-    let reader = mark.by ?? Author(id: "somebody", name: "Somebody")
+    let reader = Self.fitted(mark.by ?? Author(id: "somebody", name: "Somebody"))
     let body = Bodies.Read(
       id: mark.upTo.rawValue, state: mark.state, name: reader.name, avatar: reader.avatar, stamp: mark.stamp)
     try await call("PUT", Self.path(channel, "reads", reader.id.rawValue), body, doing: "mark messages as read")
@@ -104,7 +104,7 @@ extension LocalAdapter: BatchingProvider, EditingProvider, DeletingProvider, Typ
 
   package func react(_ reaction: Reaction, in channel: ChannelID) async throws(FerryError) {
     let path = Self.path(channel, "messages", reaction.message.rawValue, "reactions", reaction.emoji)
-    let body = Bodies.Act(by: Wire.Author(reaction.by), stamp: reaction.stamp)
+    let body = Bodies.Act(by: Wire.Author(Self.fitted(reaction.by)), stamp: reaction.stamp)
     try await call(reaction.added ? "PUT" : "DELETE", path, body, doing: "react to a message")
   }
 
@@ -113,9 +113,9 @@ extension LocalAdapter: BatchingProvider, EditingProvider, DeletingProvider, Typ
   /// A `Bodies.Post`, written directly: it is the relay's most frequent request.
   private static func write(_ message: OutgoingMessage, to json: inout JSONWriter) throws(FerryError) {
     json.begin()
-    json.member("client_id", message.key.rawValue)
+    json.member("client_id", fitted(id: message.key.rawValue))
     json.name("author")
-    Wire.Author(message.author).write(to: &json)
+    Wire.Author(fitted(message.author)).write(to: &json)
     json.member("text", message.text)
     json.member("format", message.format.rawValue)
     json.member("time", message.time?.iso8601)
@@ -126,7 +126,8 @@ extension LocalAdapter: BatchingProvider, EditingProvider, DeletingProvider, Typ
   }
 
   private static func wire(_ attachment: OutgoingAttachment) -> Wire.Attachment {
-    Wire.Attachment(
+    let attachment = fitted(attachment)
+    return Wire.Attachment(
       Attachment(
         name: attachment.name, mediaType: attachment.mediaType, size: attachment.size, sha256: attachment.sha256,
         reference: attachment.reference))

@@ -162,8 +162,13 @@ struct EventReader: Sendable {
 
   // MARK: Fields
 
+  /// Longer than any id, and no more than what a stamp may carry to other services.
+  private static let longestID = 512
+
   private func id(_ occurrence: Occurrence) -> MessageID? {
-    occurrence.data.first(fields.id) { value in value.text.flatMap { $0.isEmpty ? nil : MessageID($0) } }
+    occurrence.data.first(fields.id) { value in
+      value.text.flatMap { $0.isEmpty || $0.utf8.count > Self.longestID ? nil : MessageID($0) }
+    }
   }
 
   private func author(_ occurrence: Occurrence) -> Author? {
@@ -181,14 +186,17 @@ struct EventReader: Sendable {
 
   private func time(_ occurrence: Occurrence) -> Timestamp? { occurrence.data.first(fields.time, Self.time(of:)) }
 
-  /// ISO 8601, seconds or milliseconds.
+  /// ISO 8601, seconds or milliseconds. Nil for what is no time at which anybody wrote a message: before 1970 or
+  /// after 9999, which other services refuse.
   private static func time(of value: JSONValue) -> Timestamp? {
-    switch value {
-    case .string(let text): Timestamp(iso8601: text) ?? Double(text).flatMap(time(number:))
-    case .integer(let number): time(number: Double(number))
-    case .number(let number): time(number: number)
-    default: nil
-    }
+    let time: Timestamp? =
+      switch value {
+      case .string(let text): Timestamp(iso8601: text) ?? Double(text).flatMap(time(number:))
+      case .integer(let number): time(number: Double(number))
+      case .number(let number): time(number: number)
+      default: nil
+      }
+    return time.flatMap { (0...253_402_300_799_999).contains($0.milliseconds) ? $0 : nil }
   }
 
   private static func time(number: Double) -> Timestamp? {

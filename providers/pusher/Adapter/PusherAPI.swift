@@ -72,6 +72,8 @@ struct PusherAPI: Sendable {
     if response.status == 401, reason.contains("imestamp") {
       error.message += " This machine's clock may be wrong."
     }
+    // "App disabled or over message quota": not the message's fault, and it passes by itself or by a person.
+    if response.status == 403, error.retry == .never { error.retry = .after(.seconds(30)) }
     // The service's reasons are for developers and hold no secret; of a page of a proxy the start will do.
     if !reason.isEmpty { error.cause = "status \(response.status): \(reason.prefix(400))" }
     return error
