@@ -18,6 +18,8 @@ package struct Capabilities: Hashable, Sendable, Codable {
   package var batch: Int = 1
   /// Longest body, in UTF-8 bytes and in characters (grapheme clusters); nil where there is no such limit.
   package var bodyBytes: Int?
+  /// Whether `bodyBytes` counts the body as it stands in JSON, where quotes, backslashes and controls take more.
+  package var bodyIsJSON = false
   package var bodyCharacters: Int?
   package var attachmentBytes: Int64?
   /// Allowed media types, such as `image/*`; nil where everything is allowed.

@@ -42,7 +42,7 @@ package enum Signals {
     signal(SIGHUP, SIG_DFL)
   }
 
-  /// Safe for the reason of `writeEnd`.
+  /// Unsafe to the compiler and yet safe, because it is set before the handlers that read it are installed.
   nonisolated(unsafe) private static var exitCode: Int32 = 0
 
   private final class Reader: Sendable {

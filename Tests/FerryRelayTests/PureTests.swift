@@ -35,6 +35,21 @@ private let site = Address(account: "site", channel: "chatroom")
     #expect(parts == ["the quick brown fox ", "jumps over the lazy ", "dog"])
   }
 
+  @Test func whatJSONMakesLongerIsCountedSo() {
+    let text = String(repeating: "\"\\\n\u{1}a", count: 10)
+    let parts = TextSplitter(bytes: 26, characters: nil, isJSON: true).parts(of: text)
+    #expect(parts.joined() == text)
+    #expect(parts.count == 5, "two of the five characters' 13 bytes a part")
+    #expect(TextSplitter(bytes: 130, characters: nil, isJSON: true).parts(of: text) == [text])
+  }
+
+  @Test func aLongCharacterBehindACutFits() {
+    let long = "e" + String(repeating: "\u{301}", count: 8)
+    let parts = TextSplitter(bytes: 20, characters: nil).parts(of: "a b c d e f g h i j" + long)
+    #expect(parts.joined() == "a b c d e f g h i j" + long)
+    #expect(parts.allSatisfy { $0.utf8.count <= 20 })
+  }
+
   @Test func aTextThatFitsIsNotTouched() {
     #expect(TextSplitter(bytes: 5, characters: 5).parts(of: "hello") == ["hello"])
     #expect(TextSplitter(bytes: nil, characters: nil).parts(of: Self.texts[4]) == [Self.texts[4]])

@@ -5,7 +5,7 @@ import subprocess
 import time
 
 import pytest
-from bridge import FERRY, Local, official, wait_until
+from bridge import FERRY, Local, Subscriber, official, wait_until
 
 
 def arrived(demo, text):
@@ -36,6 +36,15 @@ def test_no_name_id_or_time_loses_a_message(demo):
         client.trigger("chatroom", "new_message", {**members, "text": f"odd {number}"})
     for number, members in enumerate(odd):
         wait_until(lambda: arrived(demo, f"odd {number}"), seconds=10, what=json.dumps(members)[:80])
+
+
+@pytest.mark.timeout(60)
+def test_text_that_json_makes_longer_is_split_to_fit(demo):
+    subscriber = Subscriber(demo.urls["pusher"], "chatroom", ["new_message"])
+    text = '\\"\n\u0001{"a": "b"}' * 1000
+    Local(demo.urls["local"]).post("lobby", "ann", text, "escapes")
+    wait_until(lambda: "".join(data["text"] for _, data in subscriber.events) == text, seconds=10)
+    subscriber.close()
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])

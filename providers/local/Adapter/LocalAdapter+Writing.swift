@@ -61,8 +61,9 @@ extension LocalAdapter: BatchingProvider, EditingProvider, DeletingProvider, Typ
   package func upload(
     _ bytes: ByteStream, name: String, mediaType: String, to channel: ChannelID
   ) async throws(FerryError) -> AttachmentReference {
+    let name = PercentEncoding.encode(Self.shortened(name))
     var request = ClientRequest(
-      method: "POST", url: "\(settings.url)/v1/files?name=\(PercentEncoding.encode(Self.shortened(name)))", headers: authorization,
+      method: "POST", url: "\(settings.url)/v1/files?name=\(name)", headers: authorization,
       body: .stream(bytes), deadline: .seconds(600))
     // The type is in the query: a header could be rewritten, or refused, on the way.
     request.url += "&type=\(PercentEncoding.encode(mediaType))"

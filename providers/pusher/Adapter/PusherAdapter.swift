@@ -47,6 +47,7 @@ package final class PusherAdapter: ChatProvider {
     capabilities.batch = marker ? Limits.eventsPerBatch - 1 : Limits.eventsPerBatch
     // Leaves room for names, links and the stamp in the 10,240 bytes of an event.
     capabilities.bodyBytes = 8000
+    capabilities.bodyIsJSON = true
     capabilities.absent = [
       "history": "Pusher keeps no messages. What is said while nobody listens is reported as a gap.",
       "uploads": "Pusher has no files. Images are sent as links.",
