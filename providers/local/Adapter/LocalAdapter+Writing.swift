@@ -62,7 +62,8 @@ extension LocalAdapter: BatchingProvider, EditingProvider, DeletingProvider, Typ
     _ bytes: ByteStream, name: String, mediaType: String, to channel: ChannelID
   ) async throws(FerryError) -> AttachmentReference {
     var request = ClientRequest(
-      method: "POST", url: "\(settings.url)/v1/files?name=\(PercentEncoding.encode(Self.shortened(name)))", headers: authorization,
+      method: "POST", url: "\(settings.url)/v1/files?name=\(PercentEncoding.encode(Self.shortened(name)))",
+      headers: authorization,
       body: .stream(bytes), deadline: .seconds(600))
     // The type is in the query: a header could be rewritten, or refused, on the way.
     request.url += "&type=\(PercentEncoding.encode(mediaType))"
