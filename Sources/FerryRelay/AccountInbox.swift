@@ -27,6 +27,10 @@ struct AccountInbox: Inbox {
     metrics.add(Double(acceptance.accepted), to: "ferry_events_accepted_total", labels)
     metrics.add(Double(acceptance.duplicates), to: "ferry_events_duplicate_total", labels)
     metrics.add(Double(acceptance.echoes), to: "ferry_events_echo_total", labels)
+    for key in acceptance.unwritable {
+      logger.error("\(account): event \(key) cannot be written down and is not mirrored")
+      metrics.add(to: "ferry_events_unwritable_total", labels)
+    }
     status.eventAccepted(at: clock.now())
     wake(acceptance.lanes)
   }

@@ -23,7 +23,7 @@ struct Lane: Sendable {
   /// Deliveries read from the journal at a time.
   private static let window = 512
   /// After so many attempts a message goes without an attachment that cannot be had.
-  private static let attachmentAttempts = 4
+  private static let attachmentAttempts = 2
 
   /// The lane cannot go on now; it tries again after `delay`.
   struct Pause: Error {

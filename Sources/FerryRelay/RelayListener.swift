@@ -39,7 +39,7 @@ package struct RelayListener: Sendable {
     let bearer = request.headers["Authorization"].flatMap { header in
       header.lowercased().hasPrefix("bearer ") ? String(header.dropFirst(7)) : nil
     }
-    guard let token, let given = bearer ?? request.query("token"), Crypto.areEqual(given, token) else {
+    guard let token, let given = bearer, Crypto.areEqual(given, token) else {
       throw FerryError(
         .badCredentials, "This needs the relay's token (relay.token in the configuration) as a bearer token.")
     }

@@ -30,6 +30,22 @@ enum EventText {
     return json.text
   }
 
+  /// The event, or the event without its provider's own fields where these cannot be written (too deep, say), or nil.
+  static func writeWhatCanBe(_ event: Event) -> String? {
+    if let text = try? write(event) { return text }
+    var event = event
+    switch event.kind {
+    case .posted(var message):
+      message.attributes = nil
+      event.kind = .posted(message)
+    case .edited(var message):
+      message.attributes = nil
+      event.kind = .edited(message)
+    default: return nil
+    }
+    return try? write(event)
+  }
+
   static func read(_ text: String) throws -> Event { try JSONDecoder().decode(Event.self, from: Data(text.utf8)) }
 
   private static func write(_ message: Message, to json: inout JSONWriter) throws(FerryError) {

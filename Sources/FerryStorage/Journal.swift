@@ -22,19 +22,22 @@ package final class Journal: Sendable {
   package func accept(
     _ events: [Event], from account: AccountName, lanes: @escaping @Sendable (Event) -> [LaneID]
   ) async throws(FerryError) -> Acceptance {
-    var bodies: [String] = []
-    for event in events { bodies.append(try EventText.write(event)) }
-    let encoded = bodies
+    let writable = events.map { event in (event: event, body: EventText.writeWhatCanBe(event)) }
     let now = clock.now().milliseconds
     let recent = recent
     return try await database.write { connection in
       var acceptance = Acceptance()
       var cursors: [ChannelID: Cursor?] = [:]
-      for (event, body) in zip(events, encoded) {
+      for (event, body) in writable {
         if let cursor = event.cursor {
           cursors[event.channel] = cursor
         } else if cursors[event.channel] == nil {
           cursors[event.channel] = .some(nil)
+        }
+        guard let body else {
+          // Kept waiting, it would hold up everything behind it for ever.
+          acceptance.unwritable.append(event.key)
+          continue
         }
         if let id = try Self.accept(event, body, account, now, lanes, connection, &acceptance) {
           connection.afterCommit { recent.keep(event, id) }

@@ -90,6 +90,8 @@ package struct Acceptance: Sendable {
   package var duplicates = 0
   /// Written by Ferry itself.
   package var echoes = 0
+  /// Those that cannot be written as JSON at all, and were left out.
+  package var unwritable: [EventKey] = []
   /// Lanes that have new deliveries.
   package var lanes: Set<LaneID> = []
 }

@@ -54,6 +54,7 @@ enum Commands {
   static let all: [Command] = [
     Demo.command, Serve.command, RelayCommand.command, Post.command, Tail.command, History.command,
     Channels.command, Members.command, Check.command, ProvidersCommand.command, StatusCommand.command,
+    DeadCommand.command,
   ]
 
   static let configOption = Command.Option(

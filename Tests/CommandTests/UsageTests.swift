@@ -9,6 +9,7 @@ import Testing
       #expect(outcome.errors.isEmpty)
       for command in [
         "demo", "serve", "relay", "post", "tail", "history", "channels", "members", "check", "providers", "status",
+        "dead",
       ] {
         #expect(outcome.output.contains("ferry \(command)"), "\(command) is missing")
         let help = try await ferry.run(command, "--help")

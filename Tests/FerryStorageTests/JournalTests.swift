@@ -144,6 +144,22 @@ private func link(_ origin: String, copy: String, part: Int = 0) -> Link {
     }
   }
 
+  @Test func whatIsNestedTooDeepIsLeftOutAndHoldsUpNothing() async throws {
+    try await withJournal { journal in
+      var deep = JSONValue.integer(1)
+      for _ in 0..<600 { deep = .array([deep]) }
+      var poison = posted("1")
+      if case .posted(var message) = poison.kind {
+        message.attributes = ["deep": deep]
+        poison.kind = .posted(message)
+      }
+      let acceptance = try await journal.accept([poison, posted("2")], from: "here") { _ in [toSite] }
+      let open = try await journal.open(toSite, limit: 10)
+      #expect(acceptance.accepted == 2)
+      #expect(open.map(\.event.key) == ["1", "2"])
+    }
+  }
+
   @Test func anEventIsReadBackFromDiskAsItWasAccepted() async throws {
     try await withFolder { folder in
       var message = Message(

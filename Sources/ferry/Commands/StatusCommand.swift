@@ -16,19 +16,7 @@ enum StatusCommand {
   private static func run(_ invocation: Invocation) async throws -> Int32 {
     let arguments = invocation.arguments
     let configuration = try Session.configuration(arguments)
-    let session = try Session(arguments)
-    guard let token = configuration.relay.token else {
-      throw FerryError(
-        .badConfiguration, "\(configuration.path) sets no relay.token, so a relay tells its status to nobody.")
-    }
-    let response = try await session.client.send(
-      ClientRequest(
-        method: "GET", url: "http://\(configuration.relay.listen)/status",
-        headers: ["Authorization": "Bearer \(token.reveal())"]))
-    let body = try await response.body.collect(upTo: 1 << 24)
-    guard response.status == 200 else {
-      throw FerryError.from(status: response.status, retryAfter: nil, doing: "asking the relay for its status")
-    }
+    let body = try await RelayAPI(configuration, try Session(arguments)).call("GET", "status")
     if arguments.has("json") {
       Terminal.output(String(decoding: body, as: UTF8.self))
       return 0
@@ -48,5 +36,80 @@ enum StatusCommand {
     Terminal.output("\n" + Terminal.table(rows))
     for gap in status.gaps { Terminal.output("gap at \(gap.address) from \(gap.start) to \(gap.end)") }
     return 0
+  }
+}
+
+/// `ferry dead`: deliveries that failed, and what a person decides about them.
+enum DeadCommand {
+  static let command = Command(
+    name: "dead", positional: ["[list|retry|drop]", "[ID]"],
+    summary: "List the running relay's failed deliveries; retry or drop one, or all.",
+    options: [Commands.jsonOption, Commands.configOption, Commands.verboseOption],
+    notes: """
+      ferry dead                  list them, with their reasons
+      ferry dead retry 17         send number 17 again
+      ferry dead drop all         forget them all
+
+      Asks the relay at relay.listen of the configuration, with relay.token.
+      """,
+    run: run)
+
+  private static func run(_ invocation: Invocation) async throws -> Int32 {
+    let arguments = invocation.arguments
+    let action = arguments.positional.first ?? "list"
+    guard ["list", "retry", "drop"].contains(action) else {
+      throw arguments.fail("\"\(action)\" is neither list, retry nor drop")
+    }
+    let configuration = try Session.configuration(arguments)
+    let relay = try RelayAPI(configuration, try Session(arguments))
+    let body = try await relay.call("GET", "dead")
+    let letters: [DeadLetterLine]
+    do { letters = try JSONDecoder().decode([DeadLetterLine].self, from: Data(body)) } catch {
+      throw FerryError.wrap(error)
+    }
+    if action == "list" {
+      for letter in letters {
+        Terminal.output(
+          arguments.has("json")
+            ? try Terminal.json(letter)
+            : "\(letter.id)  \(letter.source) -> \(letter.destination)  \(letter.key)  \(letter.reason)")
+      }
+      return 0
+    }
+    guard arguments.positional.count == 2 else { throw arguments.fail("which one? Give its ID, or all") }
+    let chosen = arguments.positional[1]
+    guard chosen == "all" || Int64(chosen) != nil else {
+      throw arguments.fail("\"\(chosen)\" is no ID; write a number, or all")
+    }
+    for id in chosen == "all" ? letters.map({ String($0.id) }) : [chosen] {
+      _ = try await relay.call("POST", "dead/\(id)/\(action)")
+    }
+    return 0
+  }
+}
+
+/// The running relay's listener, as its configuration describes it.
+struct RelayAPI {
+  private let base: String
+  private let token: String
+  private let client: HTTPClient
+
+  init(_ configuration: Configuration, _ session: Session) throws(FerryError) {
+    guard let token = configuration.relay.token else {
+      throw FerryError(
+        .badConfiguration, "\(configuration.path) sets no relay.token, so a relay tells its state to nobody.")
+    }
+    base = "http://\(configuration.relay.listen)/"
+    self.token = token.reveal()
+    client = session.client
+  }
+
+  func call(_ method: String, _ path: String) async throws(FerryError) -> [UInt8] {
+    let response = try await client.send(
+      ClientRequest(method: method, url: base + path, headers: ["Authorization": "Bearer \(token)"]))
+    guard response.status == 200 else {
+      throw FerryError.from(status: response.status, retryAfter: nil, doing: "ask the relay")
+    }
+    return try await response.body.collect(upTo: 1 << 24)
   }
 }
