@@ -19,11 +19,12 @@ class Refusing(http.server.BaseHTTPRequestHandler):
 
     def do_POST(self):
         body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
-        if "chatroom" not in body.get("channels", [body.get("channel")]):
+        events = body.get("batch", [body])
+        if not any("chatroom" in event.get("channels", [event.get("channel")]) for event in events):
             return self.answer(200, b"{}")
         if Refusing.refuses:
             return self.answer(400, b"no such thing here")
-        Refusing.taken.append(json.loads(body["data"])["text"])
+        Refusing.taken += [json.loads(event["data"])["text"] for event in events]
         return self.answer(200, b"{}")
 
     def answer(self, status, body):
