@@ -33,6 +33,8 @@ def wait_until(condition, seconds=30, what="the condition"):
 class Process:
     """A ferry command that runs until told otherwise."""
 
+    started = []
+
     def __init__(self, folder, command, config, *options):
         self.ready = folder / f"{command}-{random.randrange(1 << 40)}.json"
         self.log = folder / f"{command}.log"
@@ -40,6 +42,7 @@ class Process:
         self.process = subprocess.Popen(
             [FERRY, command, "--config", str(config), "--ready-file", str(self.ready), *options],
             stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=self.stderr)
+        Process.started.append(self)
         wait_until(lambda: self.ready.exists() or self.process.poll() is not None, what=f"ferry {command} ready")
         assert self.process.poll() is None, self.log.read_text()
         self.urls = json.loads(self.ready.read_text())
@@ -149,6 +152,17 @@ bridges:
 relay: {{ listen: "127.0.0.1:0", journal: {folder}/relay.db, token: {TOKEN}, allow_hosts: [127.0.0.1] }}
 """)
     return path
+
+
+@pytest.fixture(autouse=True)
+def leave_nothing():
+    """Ends what a failed test left running."""
+    yield
+    for process in Process.started:
+        if process.process.poll() is None:
+            process.process.kill()
+            process.process.wait()
+    Process.started.clear()
 
 
 @pytest.fixture

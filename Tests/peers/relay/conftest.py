@@ -1,1 +1,1 @@
-from bridge import demo, services  # noqa: F401: fixtures
+from bridge import demo, leave_nothing, services  # noqa: F401: fixtures
