@@ -128,11 +128,13 @@ package final class FeedReader: Sendable {
     }
   }
 
-  /// Drops the events that were handed out before and moves the position.
+  /// Drops the events that were handed out before and moves the position. A closed reader hands out nothing, though
+  /// it was reading the log while it was closed.
   private func advance(_ items: [FeedItem]) -> [FeedItem] {
     if items.isEmpty { return items }
     return state.withLock { state in
-      items.filter { item in
+      if state.isFinished { return [] }
+      return items.filter { item in
         guard case .event(let event) = item else { return true }
         guard event.sequence > state.position else { return false }
         state.position = event.sequence

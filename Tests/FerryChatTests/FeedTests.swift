@@ -1,4 +1,4 @@
-import FerryChat
+@testable import FerryChat
 import FerryCore
 import FerryRuntime
 import Testing
@@ -71,6 +71,18 @@ import Testing
       }
       #expect(texts == (0..<5).flatMap { batch in (0..<256).map { "\(batch) \($0)" } })
     }
+  }
+
+  @Test func aReaderThatIsClosedWhileItReadsTheLogHandsOutNothing() async throws {
+    let feed = Feed()
+    let closer = Locked<FeedReader?>(nil)
+    let reader = try FeedReader(feed: feed, room: lobby, after: nil) { _, _ async throws(FerryError) in
+      closer.withLock { $0 }?.close()
+      return [LoggedEvent(sequence: 1, room: lobby, json: "{}")]
+    }
+    closer.withLock { $0 = reader }
+    #expect(try await reader.next().isEmpty)
+    #expect(reader.position == 0)
   }
 
   @Test func aReaderOfAllRoomsSeesThemInOneOrder() async throws {
