@@ -77,7 +77,13 @@ struct TwilioAPI: Sendable {
   func send(_ request: ClientRequest, isWrite: Bool, doing: String) async throws(FerryError) -> [UInt8] {
     var request = request
     request.headers.set("Authorization", authorization)
-    let response = try await client.send(request)
+    let response: ClientResponse
+    do throws(FerryError) { response = try await client.send(request) } catch {
+      var error = error
+      // What only reads never acts, whatever became of the answer.
+      if !isWrite { error.didNotAct = true }
+      throw error
+    }
     guard response.isSuccess else { throw await refusal(response, isWrite: isWrite, doing: doing) }
     slowdown.withLock { $0.reset() }
     do { return try await response.collect(upTo: Self.answerBytes) } catch {
