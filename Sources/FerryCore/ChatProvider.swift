@@ -155,6 +155,8 @@ package struct KnownMessage: Hashable, Sendable {
 package struct ConnectionState: Hashable, Sendable, Codable {
   package enum Phase: String, Hashable, Sendable, Codable {
     case connecting, connected, degraded, badCredentials = "bad_credentials", stopped
+    /// No bridge listens to it: it is only written to.
+    case idle
   }
   package var phase: Phase
   /// Why, in words for the user; nil when all is well.

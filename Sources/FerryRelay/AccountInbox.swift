@@ -69,11 +69,13 @@ struct AccountInbox: Inbox {
 /// What an account is doing, for the status.
 final class AccountStatus: Sendable {
   struct Snapshot: Sendable {
-    var connection = ConnectionState(.connecting)
+    var connection: ConnectionState
     var lastEvent: Timestamp?
   }
 
-  private let state = Locked(Snapshot())
+  private let state: Locked<Snapshot>
+
+  init(_ phase: ConnectionState.Phase) { state = Locked(Snapshot(connection: ConnectionState(phase))) }
 
   var snapshot: Snapshot { state.withLock { $0 } }
 

@@ -16,6 +16,8 @@ struct Lane: Sendable {
   let signal: BoundedChannel<Void>
   /// Finished when the lane is to end after the send it is making.
   let stop: StopSignal
+  /// Lets other lanes look again.
+  let wake: @Sendable (Set<LaneID>) -> Void
   let clock: any FerryClock
   let logger: Logger
   let metrics: Metrics
@@ -70,7 +72,7 @@ struct Lane: Sendable {
     if !unknown.isEmpty {
       settled += try await settleUnknown(Array(unknown))
       rest = rest.dropFirst(unknown.count)
-      try await journal.advance(settled: settled)
+      wake(try await journal.advance(settled: settled))
       return
     }
     while let first = rest.first, !stop.isStopping {
@@ -84,13 +86,13 @@ struct Lane: Sendable {
         settled = try await sendSingle(first, message, after: settled)
       } else {
         // Everything else may ask the journal about messages just sent.
-        try await journal.advance(settled: settled)
+        wake(try await journal.advance(settled: settled))
         settled = []
         try await deliverOne(first)
       }
       rest = rest.dropFirst()
     }
-    try await journal.advance(settled: settled)
+    wake(try await journal.advance(settled: settled))
   }
 
   private func plainMessage(_ delivery: Delivery) -> OutgoingMessage? {
@@ -116,11 +118,11 @@ struct Lane: Sendable {
     guard let provider = provider as? any BatchingProvider, let last = batch.last else { return settled }
     let ids = batch.map(\.0.id)
     do throws(FerryError) { try await prepare(last.1) } catch {
-      try await journal.advance(settled: settled)
+      wake(try await journal.advance(settled: settled))
       return try await batchFailed(ids, error)
     }
     Failpoint.beforeMark.pass()
-    try await journal.advance(settled: settled, sending: ids)
+    wake(try await journal.advance(settled: settled, sending: ids))
     Failpoint.beforeSend.pass()
     do throws(FerryError) {
       let copies = try await provider.post(batch.map(\.1), to: id.destination.channel)
@@ -152,12 +154,12 @@ struct Lane: Sendable {
     _ delivery: Delivery, _ message: OutgoingMessage, after settled: [Settlement]
   ) async throws -> [Settlement] {
     do throws(FerryError) { try await prepare(message) } catch {
-      try await journal.advance(settled: settled)
+      wake(try await journal.advance(settled: settled))
       try await failed(delivery, error)
       return []
     }
     Failpoint.beforeMark.pass()
-    try await journal.advance(settled: settled, sending: [delivery.id])
+    wake(try await journal.advance(settled: settled, sending: [delivery.id]))
     Failpoint.beforeSend.pass()
     do throws(FerryError) {
       let copy = try await provider.post(message, to: id.destination.channel)
@@ -221,7 +223,7 @@ struct Lane: Sendable {
       }
       count(1)
     }
-    try await journal.advance(settled: [settlement(of: delivery, links: links)])
+    wake(try await journal.advance(settled: [settlement(of: delivery, links: links)]))
   }
 
   func postOrFind(
