@@ -48,7 +48,7 @@ let package = Package(
       name: "ferry",
       dependencies: [
         "FerryCore", "FerryRuntime", "FerryTransport", "FerryConfig", "FerryStorage", "FerryChat", "FerryRelay",
-        "LocalProvider", "PusherProvider",
+        "LocalProvider", "PusherProvider", "TwilioProvider",
       ]),
     .executableTarget(
       name: "ferry-bench",
@@ -80,7 +80,7 @@ let package = Package(
       name: "ContractTests",
       dependencies: [
         "FerryCore", "FerryRuntime", "FerryTransport", "FerryConfig", "FerryChat", "FerryTestKit",
-        "LocalProvider", "PusherProvider",
+        "LocalProvider", "PusherProvider", "TwilioProvider",
       ]),
     .testTarget(
       name: "FaultTests",
