@@ -48,7 +48,7 @@ let package = Package(
       name: "ferry",
       dependencies: [
         "FerryCore", "FerryRuntime", "FerryTransport", "FerryConfig", "FerryStorage", "FerryChat", "FerryRelay",
-        "LocalProvider", "PusherProvider",
+        "LocalProvider", "PusherProvider", "TwilioProvider",
       ]),
     .executableTarget(
       name: "ferry-bench",
@@ -80,10 +80,13 @@ let package = Package(
       name: "ContractTests",
       dependencies: [
         "FerryCore", "FerryRuntime", "FerryTransport", "FerryConfig", "FerryChat", "FerryTestKit",
-        "LocalProvider", "PusherProvider",
+        "LocalProvider", "PusherProvider", "TwilioProvider",
       ]),
     .testTarget(
-      name: "FaultTests", dependencies: ["FerryCore", "FerryRuntime", "FerryStorage", "FerryRelay", "FerryTestKit"]),
+      name: "FaultTests",
+      dependencies: [
+        "FerryCore", "FerryRuntime", "FerryTransport", "FerryStorage", "FerryRelay", "FerryTestKit", "ferry",
+      ]),
     .testTarget(name: "CommandTests", dependencies: ["FerryCore", "FerryRuntime", "FerryTestKit", "ferry"]),
     .testTarget(name: "SoundnessTests", dependencies: ["ferry"]),
   ]
