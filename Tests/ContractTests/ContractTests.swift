@@ -4,7 +4,9 @@ import Testing
 
 /// The providers, in one place. A new one is a line here and a harness beside this file.
 enum Subject: String, CaseIterable, Sendable, CustomTestStringConvertible {
-  case memory, local, pusher
+  case memory, local, pusher, twilio
+  /// The same service, heard by webhooks rather than by asking.
+  case twilioWebhooks
 
   var testDescription: String { rawValue }
 
@@ -13,6 +15,8 @@ enum Subject: String, CaseIterable, Sendable, CustomTestStringConvertible {
     case .memory: MemoryHarness()
     case .local: try await LocalHarness.start()
     case .pusher: try await PusherHarness.start()
+    case .twilio: try await TwilioHarness.start(webhooks: false)
+    case .twilioWebhooks: try await TwilioHarness.start(webhooks: true)
     }
   }
 }

@@ -197,7 +197,7 @@ import Testing
 
   @Test func `attributes without room or without sense are left alone`() async throws {
     try await AdapterRig.with { rig in
-      for attributes in ["{\"a\":\"" + String(repeating: "x", count: 3900) + "\"}", "not JSON", "[1]"] {
+      for attributes in ["{\"a\":\"" + String(repeating: "x", count: 4050) + "\"}", "not JSON", "[1]"] {
         rig.twilio.state.update { state in
           state.messages = [ScriptedTwilio.message(0, "x")]
           state.messages[0].attributes = attributes
@@ -242,7 +242,11 @@ import Testing
     try await AdapterRig.with { rig in
       let id = try await rig.adapter.post(AdapterRig.outgoing("x", id: "7"), to: "lobby")
       rig.twilio.state.update { state in
-        for index in 1...250 { state.messages.append(ScriptedTwilio.message(Int64(index), "later")) }
+        for index in 1...250 {
+          var message = ScriptedTwilio.message(Int64(index), "later")
+          message.created = TwilioDate.seconds(SystemClock().now())
+          state.messages.append(message)
+        }
       }
       #expect(try await rig.adapter.find(AdapterRig.outgoing("x", id: "7").key, in: "lobby") == .found(id))
       #expect(rig.twilio.requests("GET Conversations/lobby/Messages").count == 3)

@@ -46,7 +46,7 @@ final class ScriptedTwilio: Sendable {
   }
 
   struct Canned: Sendable {
-    /// What the request's line starts with.
+    /// What the request's line starts with, its query included.
     let line: String
     let response: HTTPResponse
   }
@@ -119,7 +119,8 @@ final class ScriptedTwilio: Sendable {
       form: Form(decoding: body), headers: request.headers, body: body)
     return state.update { state in
       state.requests.append(seen)
-      if let index = state.canned.firstIndex(where: { seen.line.hasPrefix($0.line) }) {
+      let line = seen.line + (request.rawQuery.isEmpty ? "" : "?" + request.rawQuery)
+      if let index = state.canned.firstIndex(where: { line.hasPrefix($0.line) }) {
         return state.canned.remove(at: index).response
       }
       return Self.answer(seen, Array(path), host: request.headers["Host"] ?? "", &state)

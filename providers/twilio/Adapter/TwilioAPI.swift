@@ -155,6 +155,8 @@ struct TwilioAPI: Sendable {
 
   /// An absolute URL of the same origin as `base`, or nil. A path alone is at `base`.
   static func resolve(_ url: String, at base: String) -> String? {
+    // Signs that one reader of URLs takes for the end of a host, and another for a part of it.
+    guard url.unicodeScalars.allSatisfy({ $0.value > 0x20 && $0.value != 0x7f && $0 != "\\" }) else { return nil }
     if url.hasPrefix("/"), !url.hasPrefix("//") { return (origin(of: base) ?? base) + url }
     guard let origin = origin(of: url), origin == self.origin(of: base) else { return nil }
     return url
