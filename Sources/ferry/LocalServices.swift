@@ -13,7 +13,9 @@ struct LocalServices: Sendable {
     let name: String
     let server: HTTPServer
     /// Tells its clients to come back later, in the protocol's own words.
-    let sayGoodbye: @Sendable () -> Void
+    let sayGoodbye: @Sendable () async -> Void
+    /// What it does besides answering, until cancelled.
+    var run: @Sendable () async -> Void = {}
   }
 
   private let services: [Service]
@@ -47,12 +49,13 @@ struct LocalServices: Sendable {
       let chat = try Self.chat("pusher-\(settings.appID)", data, 0, session)
       chats.append(chat)
       let facade = PusherFacade(
-        settings: settings, store: ChatCacheStore(chat: chat), clock: session.clock, logger: session.logger,
-        metrics: session.metrics)
+        settings: settings, store: ChatCacheStore(chat: chat),
+        client: settings.webhooks.isEmpty ? nil : HTTPClient(loop: loop, logger: session.logger),
+        clock: session.clock, logger: session.logger, metrics: session.metrics)
       let server = try HTTPServer(
         HTTPServer.Settings(host: section.listen.host, port: section.listen.port), loop: loop,
         logger: session.logger, handler: facade.handle)
-      services.append(Service(name: section.provider, server: server, sayGoodbye: facade.closeAll))
+      services.append(Service(name: section.provider, server: server, sayGoodbye: facade.closeAll, run: facade.run))
     }
     self.services = services
     self.chats = chats
@@ -66,12 +69,19 @@ struct LocalServices: Sendable {
   func run() async {
     await withDiscardingTaskGroup { group in
       for chat in chats { group.addTask { await chat.run() } }
-      for service in services { group.addTask { await service.server.run() } }
+      for service in services {
+        group.addTask { await service.server.run() }
+        group.addTask { await service.run() }
+      }
     }
   }
 
   /// Before `run` is cancelled.
-  func sayGoodbye() { for service in services { service.sayGoodbye() } }
+  func sayGoodbye() async {
+    await withDiscardingTaskGroup { group in
+      for service in services { group.addTask { await service.sayGoodbye() } }
+    }
+  }
 
   /// After `run` has ended.
   func close() {
@@ -99,5 +109,13 @@ struct ChatCacheStore: PusherCacheStore {
 
   func kept(_ channel: String) async throws(FerryError) -> (event: String, age: Double)? {
     try await chat.kept("pusher-cache/\(channel)").map { ($0.value, $0.age) }
+  }
+
+  func prune(olderThan seconds: Double) async throws(FerryError) -> Bool {
+    try await chat.forget("pusher-cache/", olderThan: .seconds(seconds))
+  }
+
+  func nextNumber(_ name: String) async throws(FerryError) -> Int64 {
+    try await chat.count("pusher-number/\(name)")
   }
 }

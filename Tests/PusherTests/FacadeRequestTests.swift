@@ -163,6 +163,8 @@ import Testing
         throw FerryError(.storage, "The disk is full.")
       }
       func kept(_ channel: String) async throws(FerryError) -> (event: String, age: Double)? { nil }
+      func prune(olderThan seconds: Double) async throws(FerryError) -> Bool { false }
+      func nextNumber(_ name: String) async throws(FerryError) -> Int64 { 1 }
     }
     try await Service.serving(store: FullStore()) { service in
       let client = try await service.connect()

@@ -12,6 +12,7 @@ final class Service: Sendable {
   let server: HTTPServer
   let client: HTTPClient
   let clock: any FerryClock
+  let metrics = Metrics()
   let appKey = AppKey(key: "demo-key", secret: Secret("demo-secret"))
 
   let loop: LoopExecutor
@@ -23,12 +24,13 @@ final class Service: Sendable {
     self.clock = clock
     var settings = PusherFacade.Settings(appID: "1001", key: "demo-key", secret: Secret("demo-secret"))
     adjust(&settings)
-    let facade = PusherFacade(
-      settings: settings, store: store ?? MemoryCacheStore(clock: clock), clock: clock, logger: .silent, metrics: nil)
     loop = try LoopExecutor(name: "pusher-test")
+    client = HTTPClient(loop: loop, guard: AddressGuard(allowedHosts: ["127.0.0.1"]), logger: .silent)
+    let facade = PusherFacade(
+      settings: settings, store: store ?? MemoryCacheStore(clock: clock), client: client, clock: clock,
+      logger: .silent, metrics: metrics)
     self.facade = facade
     server = try HTTPServer(HTTPServer.Settings(), loop: loop, logger: .silent, handler: facade.handle)
-    client = HTTPClient(loop: loop, guard: AddressGuard(allowedHosts: ["127.0.0.1"]), logger: .silent)
   }
 
   /// Serves while `body` works.
@@ -41,6 +43,7 @@ final class Service: Sendable {
     defer { service.loop.stop() }
     return try await withThrowingTaskGroup(of: Void.self) { group in
       group.addTask { await service.server.run() }
+      group.addTask { await service.facade.run() }
       defer { group.cancelAll() }
       return try await body(service)
     }
