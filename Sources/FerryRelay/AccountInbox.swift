@@ -39,6 +39,10 @@ struct AccountInbox: Inbox {
     try await journal.move(to: cursor, account, channel)
   }
 
+  func recent(in channel: ChannelID, limit: Int) async throws(FerryError) -> [KnownMessage] {
+    try await journal.recent(account, channel, limit: limit)
+  }
+
   func typing(_ typing: Typing) { typingMirror.typing(typing, at: account) }
 
   func gap(_ gap: Gap) async {

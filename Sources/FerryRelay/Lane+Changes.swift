@@ -13,18 +13,23 @@ extension Lane {
     guard provider.capabilities.edits, let editing = provider as? any EditingProvider else {
       return try await note("(edited) \(message.text)", renderer.bridge.editFallback, message.author, delivery)
     }
-    let parts = try await renderer.parts(of: message, from: delivery.source)
-    if parts.count > live.count { try await journal.advance(settled: [], sending: [delivery.id]) }
-    for (index, part) in parts.enumerated() {
-      if let old = links.first(where: { $0.part == index && !$0.isDeleted }) {
-        try await edit(old.copy, to: part, with: editing)
-        try await journal.store([revised(old, message.revision)])
-      } else {
-        let copy = try await postOrFind(part, mayHaveBeenSent: delivery.state == .sending)
-        try await journal.store([revised(link(delivery, copy: copy, part: index), message.revision)])
-      }
+    let known = Set(live.map(\.part))
+    let parts = try await renderer.parts(of: message, from: delivery.source, known: known)
+    if parts.contains(where: { !known.contains($0.number) }) {
+      try await journal.advance(settled: [], sending: [delivery.id])
     }
-    for old in live where old.part >= parts.count {
+    for part in parts {
+      let old = live.first { $0.part == part.number }
+      if let old, let outgoing = part.message {
+        try await edit(old.copy, to: outgoing, with: editing)
+      } else if let outgoing = part.message {
+        let copy = try await postOrFind(outgoing, mayHaveBeenSent: delivery.state == .sending)
+        try await journal.store([revised(link(delivery, copy: copy, part: part.number), message.revision)])
+        continue
+      }
+      if let old { try await journal.store([revised(old, message.revision)]) }
+    }
+    for old in live where !parts.contains(where: { $0.number == old.part }) {
       try await delete(old, by: message.author, delivery)
       try await journal.store([revised(old, message.revision, isDeleted: true)])
     }

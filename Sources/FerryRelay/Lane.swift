@@ -178,13 +178,15 @@ struct Lane: Sendable {
   /// that has no link is in doubt.
   private func post(_ message: Message, _ delivery: Delivery) async throws(FerryError) {
     let patient = delivery.attempts < Self.attachmentAttempts
-    let parts = try await renderer.parts(of: message, from: delivery.source, patient: patient)
     let done = try await journal.links(id.bridge, delivery.source, message.id, to: id.destination)
+    let known = Set(done.map(\.part))
+    let parts = try await renderer.parts(of: message, from: delivery.source, known: known, patient: patient)
     try await journal.advance(settled: [], sending: [delivery.id])
     var links = done
-    for part in parts.dropFirst(done.count) {
-      let copy = try await postOrFind(part, mayHaveBeenSent: delivery.state == .sending)
-      let link = link(delivery, copy: copy, part: links.count)
+    for part in parts where !known.contains(part.number) {
+      guard let outgoing = part.message else { continue }
+      let copy = try await postOrFind(outgoing, mayHaveBeenSent: delivery.state == .sending)
+      let link = link(delivery, copy: copy, part: part.number)
       links.append(link)
       if links.count < parts.count { try await journal.store([link]) }
       count(1)

@@ -88,12 +88,13 @@ extension PusherFacade {
     for (channel, frame) in kept { try await store.keep(frame, for: channel) }
 
     let now = clock.now()
+    let echoes = echoesWrites
     let deliveries = change { hub in
       for (channel, frame) in kept { hub.remember(Hub.Cached(frame: frame, time: now), for: channel) }
       if !kept.isEmpty { hub.notices.planPruning(now: now) }
       var deliveries = 0
       for (event, frames) in zip(events, frames) {
-        let except = hub.number(of: event.exceptSocketID)
+        let except = echoes ? nil : hub.number(of: event.exceptSocketID)
         for frame in frames { deliveries += hub.deliver(frame.text, to: frame.channel.text, except: except) }
       }
       return deliveries

@@ -148,8 +148,9 @@ extension PusherFacade {
       return
     }
     let now = clock.now()
+    let echoes = echoesWrites
     let error = change { hub in
-      hub.deliver(client: frame.event, data, to: channel.text, from: socket.id, echoes: false, now: now)
+      hub.deliver(client: frame.event, data, to: channel.text, from: socket.id, echoes: echoes, now: now)
     }
     if let error { socket.send(error) }
   }

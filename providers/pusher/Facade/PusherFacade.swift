@@ -14,15 +14,17 @@ package final class PusherFacade: Sendable {
   let clock: any FerryClock
   let logger: Logger
   let metrics: Metrics?
+  private let rehearsal: Rehearsal?
   let hub: Locked<Hub>
   private let endpoints: [WebhookEndpoint]
   /// Something has to be looked at before the time planned for it.
   private let alarm = BoundedChannel<Void>(capacity: 1)
 
-  /// `client` sends webhooks; without one there must be none in the settings.
+  /// `client` sends webhooks; without one there must be none in the settings. A rehearsal is asked whether senders
+  /// get their own events back, and may end every socket; whoever mounts the facade wraps `handle` in it.
   package init(
-    settings: Settings, store: any PusherCacheStore, client: HTTPClient? = nil, clock: any FerryClock,
-    logger: Logger, metrics: Metrics?
+    settings: Settings, store: any PusherCacheStore, client: HTTPClient? = nil, rehearsal: Rehearsal? = nil,
+    clock: any FerryClock, logger: Logger, metrics: Metrics?
   ) {
     precondition(settings.webhooks.isEmpty || client != nil, "webhooks need a client that sends them")
     self.settings = settings
@@ -30,15 +32,23 @@ package final class PusherFacade: Sendable {
     self.clock = clock
     self.logger = logger
     self.metrics = metrics
+    self.rehearsal = rehearsal
     let appKey = AppKey(key: settings.key, secret: settings.secret)
     self.appKey = appKey
-    hub = Locked(Hub(settings: settings))
+    let hub = Locked(Hub(settings: settings))
+    self.hub = hub
     endpoints = settings.webhooks.compactMap { webhook in
       client.map {
         WebhookEndpoint(webhook, appKey: appKey, client: $0, clock: clock, logger: logger, metrics: metrics)
       }
     }
+    rehearsal?.onCloseSockets { code in
+      for socket in hub.withLock({ $0.connections.values.map(\.socket) }) { Self.end(socket, code, "Rehearsed") }
+    }
   }
+
+  /// Whether who sends an event gets it too, which the service does not do.
+  var echoesWrites: Bool { rehearsal?.echoesWrites ?? false }
 
   // MARK: Life
 
@@ -123,8 +133,12 @@ package final class PusherFacade: Sendable {
   static func end(_ socket: WebSocket, _ code: ErrorCode, _ message: String) {
     // Clients take a close in that range for the end, or come back without pause.
     precondition(!(4300...4399).contains(code.rawValue), "codes from 4300 are for events alone")
-    socket.send(FrameText.error(code, message))
-    socket.close(code: code.rawValue, reason: message)
+    end(socket, code.rawValue, message)
+  }
+
+  private static func end(_ socket: WebSocket, _ code: UInt16, _ message: String) {
+    if let known = ErrorCode(rawValue: code) { socket.send(FrameText.error(known, message)) }
+    socket.close(code: code, reason: message)
   }
 
   // MARK: Requests
