@@ -24,9 +24,9 @@ package struct WebSocketSettings: Sendable {
 
   package init(
     messageBytes: Int = 1 << 20, queueBytes: Int = 1 << 20, slowCode: UInt16? = nil,
-    slowReason: String = "too slow", pingAfter: Duration? = .seconds(60), pongTimeout: Duration = .seconds(30), deadCode: UInt16 = 1001, deadReason: String = "no pong",
-    stopCode: UInt16 = 1001, stopReason: String = "the server stops", closeTimeout: Duration = .seconds(5),
-    messagesPerSecond: Int? = nil
+    slowReason: String = "too slow", pingAfter: Duration? = .seconds(60), pongTimeout: Duration = .seconds(30),
+    deadCode: UInt16 = 1001, deadReason: String = "no pong", stopCode: UInt16 = 1001,
+    stopReason: String = "the server stops", closeTimeout: Duration = .seconds(5), messagesPerSecond: Int? = nil
   ) {
     self.messageBytes = messageBytes
     self.queueBytes = queueBytes

@@ -71,15 +71,14 @@ extension PublishedEvent {
   }
 
   private init(_ body: EventBody) throws(Refusal) {
-    guard let data = body.data?.string else { throw Refusal(400, "Missing data: the event has none") }
     try self.init(
-      name: body.name, channels: body.channels ?? body.channel.map { [$0] } ?? [], data: data,
+      name: body.name, channels: body.channels ?? body.channel.map { [$0] } ?? [], data: body.data?.string,
       exceptSocketID: body.socketID, info: try ChannelAttribute.parse(body.info))
   }
 
   /// Holds an event to the service's rules.
   init(
-    name: String?, channels: [String], data: String, exceptSocketID: String? = nil, info: Set<ChannelAttribute> = []
+    name: String?, channels: [String], data: String?, exceptSocketID: String? = nil, info: Set<ChannelAttribute> = []
   ) throws(Refusal) {
     guard let name, !name.isEmpty else { throw Refusal(400, "Missing name: the event has none") }
     guard name.unicodeScalars.count <= EventName.longest else {
@@ -92,6 +91,7 @@ extension PublishedEvent {
       throw Refusal(
         400, "Invalid channels: the event names \(channels.count), and must name 1 to \(Limits.channelsPerEvent)")
     }
+    guard let data else { throw Refusal(400, "Missing data: the event has none") }
     guard data.utf8.count <= Limits.dataBytes else {
       throw Refusal(
         413, "The data content of this event exceeds the allowed maximum (\(Limits.dataBytes) bytes)")
