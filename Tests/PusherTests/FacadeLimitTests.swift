@@ -6,7 +6,7 @@ import Testing
 
 @testable import PusherProvider
 
-@Suite(.timeLimit(.minutes(2))) struct FacadeLimitTests {
+@Suite(.timeLimit(.minutes(5))) struct FacadeLimitTests {
   // MARK: Connections
 
   @Test(arguments: [(PusherFacade.Settings.Overflow.quota, UInt16(4004)), (.capacity, 4100)])
