@@ -150,6 +150,23 @@ import Testing
     }
   }
 
+  @Test(arguments: ["app", "apps", "users", "channels", "events"])
+  func `channels and users may be called like parts of the path`(name: String) async throws {
+    try await Service.serving { service in
+      let client = try await service.connect()
+      try await client.signIn(#"{"id":"\#(name)"}"#)
+      try await client.subscribe(name)
+      let channel = try await service.send("GET", "/apps/1001/channels/\(name)")
+      #expect(channel.text == #"{"occupied":true}"#)
+      let users = try await service.send("GET", "/apps/1001/channels/\(name)/users")
+      #expect(users.text.contains("only presence channels have users"))
+      let terminated = try await service.send("POST", "/users/\(name)/terminate_connections", body: "{}")
+      #expect(terminated.status == 200)
+      #expect(try await client.next().contains(#""code":4009"#))
+      #expect(try await service.send("POST", "/apps/1001/users/\(name)/terminate_connections").status == 200)
+    }
+  }
+
   @Test func `there are the old way of publishing and a few extras`() async throws {
     try await Service.serving { service in
       #expect(try await service.raw("GET", "/up").text == #"{"health":"OK"}"#)

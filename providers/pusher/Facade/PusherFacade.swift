@@ -146,10 +146,12 @@ package final class PusherFacade: Sendable {
   /// Answers one request. Never throws: what is wrong with a request is said in the answer.
   package func handle(_ request: HTTPRequest) async -> HTTPResponse {
     let segments = request.segments
-    if segments.count >= 2, segments[segments.count - 2] == "app" {
-      return openSocket(request, key: segments[segments.count - 1])
+    let isUpgrade = request.headers.list("Upgrade", contains: "websocket")
+    // A channel or a user may be called app, too.
+    if isUpgrade || (segments.count == 2 && segments[0] == "app") {
+      let isAtApp = segments.count >= 2 && segments[segments.count - 2] == "app"
+      return openSocket(request, key: isAtApp ? segments[segments.count - 1] : nil)
     }
-    if request.headers.list("Upgrade", contains: "websocket") { return openSocket(request, key: nil) }
     do {
       return try await route(request, segments)
     } catch let refusal as Refusal {

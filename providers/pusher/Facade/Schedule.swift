@@ -27,7 +27,7 @@ struct Schedule<Job: Sendable>: Sendable {
 
   /// When the next job is due; nil when none waits.
   var next: Timestamp? {
-    lanes.compactMap { delay, lane in lane.first?.advanced(by: delay) }.min()
+    lanes.lazy.compactMap { delay, lane in lane.first?.advanced(by: delay) }.min()
   }
 
   mutating func add(_ job: Job, after delay: Duration, now: Timestamp) {
