@@ -17,7 +17,9 @@ struct AccountInbox: Inbox {
   func accept(_ events: [Event]) async throws(FerryError) {
     let account = account
     let router = router
+    Failpoint.beforeAccept.pass()
     let acceptance = try await journal.accept(events, from: account) { router.lanes(for: $0, from: account) }
+    Failpoint.afterAccept.pass()
     for event in events {
       if case .posted(let message) = event.kind {
         typingMirror.messagePosted(by: message.author.id, at: Address(account: account, channel: event.channel))

@@ -15,13 +15,16 @@ extension Lane {
     }
     let known = Set(live.map(\.part))
     let parts = try await renderer.parts(of: message, from: delivery.source, known: known)
-    if parts.contains(where: { !known.contains($0.number) }) {
+    if let new = parts.first(where: { !known.contains($0.number) })?.message {
+      try await prepare(new)
       try await journal.advance(settled: [], sending: [delivery.id])
     }
     for part in parts {
       let old = live.first { $0.part == part.number }
       if let old, let outgoing = part.message {
+        Failpoint.beforeEdit.pass()
         try await edit(old.copy, to: outgoing, with: editing)
+        Failpoint.afterEdit.pass()
       } else if let outgoing = part.message {
         let copy = try await postOrFind(outgoing, mayHaveBeenSent: delivery.state == .sending)
         try await journal.store([revised(link(delivery, copy: copy, part: part.number), message.revision)])
@@ -55,7 +58,9 @@ extension Lane {
       let by = deletion.by ?? Author(id: "ferry", name: "Ferry")
       return try await note("(a message was deleted)", renderer.bridge.deleteFallback, by, delivery)
     }
+    Failpoint.beforeDelete.pass()
     for link in links where !link.isDeleted { try await delete(link, by: deletion.by, delivery) }
+    Failpoint.afterDelete.pass()
     count(1)
     try await journal.advance(
       settled: [settlement(of: delivery, links: links.map { revised($0, $0.revision, isDeleted: true) })])
@@ -86,6 +91,7 @@ extension Lane {
     metrics.add(to: "ferry_fallbacks_total", ["lane": id.description, "kind": delivery.event.kindName])
     if fallback == .note {
       let message = renderer.note(text, by: author, about: delivery.event, from: delivery.source)
+      try await prepare(message)
       try await journal.advance(settled: [], sending: [delivery.id])
       let mayHaveBeenSent = delivery.state == .sending
       let isThere =
@@ -102,6 +108,7 @@ extension Lane {
         member: renderer.author(membership.member, at: delivery.source),
         stamp: Stamp(bridge: id.bridge, origin: delivery.source, id: MessageID(delivery.event.key.rawValue)))
       try await keeping.setMember(copy, of: id.destination.channel, present: present)
+      Failpoint.afterChange.pass()
       count(1)
     }
     try await settle(delivery)
@@ -115,6 +122,7 @@ extension Lane {
         upTo: upTo, by: mark.by.map { renderer.author($0, at: delivery.source) }, state: mark.state,
         stamp: renderer.stamp(of: mark.upTo, from: delivery.source))
       try await reading.mark(copy, in: id.destination.channel)
+      Failpoint.afterChange.pass()
       count(1)
     }
     try await settle(delivery)
@@ -128,6 +136,7 @@ extension Lane {
         message: message, by: renderer.author(reaction.by, at: delivery.source), emoji: reaction.emoji,
         added: reaction.added, stamp: renderer.stamp(of: reaction.message, from: delivery.source))
       try await reacting.react(copy, in: id.destination.channel)
+      Failpoint.afterChange.pass()
       count(1)
     }
     try await settle(delivery)

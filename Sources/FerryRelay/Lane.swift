@@ -113,30 +113,55 @@ struct Lane: Sendable {
   private func sendBatch(
     _ batch: [(Delivery, OutgoingMessage)], after settled: [Settlement]
   ) async throws -> [Settlement] {
-    guard let provider = provider as? any BatchingProvider else { return settled }
+    guard let provider = provider as? any BatchingProvider, let last = batch.last else { return settled }
     let ids = batch.map(\.0.id)
+    do throws(FerryError) { try await prepare(last.1) } catch {
+      try await journal.advance(settled: settled)
+      return try await batchFailed(ids, error)
+    }
+    Failpoint.beforeMark.pass()
     try await journal.advance(settled: settled, sending: ids)
+    Failpoint.beforeSend.pass()
     do throws(FerryError) {
       let copies = try await provider.post(batch.map(\.1), to: id.destination.channel)
+      Failpoint.afterSend.pass()
       guard copies.count == batch.count else {
         throw FerryError(.badData, "The provider answered with too few ids.", retry: .now, didNotAct: false)
       }
       count(batch.count)
       return zip(batch, copies).map { settlement(of: $0.0, links: [link($0.0, copy: $1)]) }
     } catch {
-      // With attempts counted, each is sent by itself the next time: one bad message must not hold up the others.
-      try await journal.failed(ids, error, isSending: !error.didNotAct)
-      if error.didNotAct, error.retry == .never, error.code != .badCredentials { return [] }
-      throw Pause(error: error)
+      return try await batchFailed(ids, error)
     }
+  }
+
+  private func batchFailed(_ ids: [Int64], _ error: FerryError) async throws -> [Settlement] {
+    // With attempts counted, each is sent by itself the next time: one bad message must not hold up the others.
+    try await journal.failed(ids, error, isSending: !error.didNotAct)
+    if error.didNotAct, error.retry == .never, error.code != .badCredentials { return [] }
+    throw Pause(error: error)
+  }
+
+  /// Before a send is marked, so that one interrupted in between was certainly not sent.
+  func prepare(_ message: OutgoingMessage) async throws(FerryError) {
+    guard let provider = provider as? any PreparingProvider else { return }
+    try await provider.prepare(message.key, in: id.destination.channel)
   }
 
   private func sendSingle(
     _ delivery: Delivery, _ message: OutgoingMessage, after settled: [Settlement]
   ) async throws -> [Settlement] {
+    do throws(FerryError) { try await prepare(message) } catch {
+      try await journal.advance(settled: settled)
+      try await failed(delivery, error)
+      return []
+    }
+    Failpoint.beforeMark.pass()
     try await journal.advance(settled: settled, sending: [delivery.id])
+    Failpoint.beforeSend.pass()
     do throws(FerryError) {
       let copy = try await provider.post(message, to: id.destination.channel)
+      Failpoint.afterSend.pass()
       count(1)
       return [settlement(of: delivery, links: [link(delivery, copy: copy)])]
     } catch {
@@ -181,14 +206,19 @@ struct Lane: Sendable {
     let done = try await journal.links(id.bridge, delivery.source, message.id, to: id.destination)
     let known = Set(done.map(\.part))
     let parts = try await renderer.parts(of: message, from: delivery.source, known: known, patient: patient)
+    if let first = parts.first?.message { try await prepare(first) }
     try await journal.advance(settled: [], sending: [delivery.id])
     var links = done
     for part in parts where !known.contains(part.number) {
       guard let outgoing = part.message else { continue }
       let copy = try await postOrFind(outgoing, mayHaveBeenSent: delivery.state == .sending)
+      Failpoint.afterPart.pass()
       let link = link(delivery, copy: copy, part: part.number)
       links.append(link)
-      if links.count < parts.count { try await journal.store([link]) }
+      if links.count < parts.count {
+        try await journal.store([link])
+        Failpoint.betweenParts.pass()
+      }
       count(1)
     }
     try await journal.advance(settled: [settlement(of: delivery, links: links)])
@@ -220,6 +250,7 @@ struct Lane: Sendable {
     }
     if plain.count == deliveries.count {
       let findings = try await find(plain.map(\.1.key))
+      Failpoint.afterFind.pass()
       for ((delivery, _), finding) in zip(plain, findings) {
         switch finding {
         case .found(let copy): settled.append(settlement(of: delivery, links: [link(delivery, copy: copy)]))

@@ -101,6 +101,12 @@ extension PusherAdapter: BatchingProvider {
   }
 }
 
+extension PusherAdapter: PreparingProvider {
+  package func prepare(_ key: SendKey, in channel: ChannelID) async throws(FerryError) {
+    if settings.marker { try await prepareMarker(for: channel, key) }
+  }
+}
+
 extension PusherAdapter: EditingProvider, DeletingProvider {
   package func edit(
     _ id: MessageID, in channel: ChannelID, to message: OutgoingMessage
