@@ -43,6 +43,10 @@ import Testing
     try expectKeys("pusherAccount/properties/events", "") { _ = try EventNames($0) }
     try expectKeys("pusherAccount/properties/fields", "") { _ = try FieldNames($0) }
     try expectKeys("pusherFacade", pusher) { _ = try PusherFacade.Settings($0) }
+    try expectKeys("pusherWebhook", "") { _ in
+      let webhook = "webhooks: [{ url: 'http://a', no-such-key: 1 }]"
+      _ = try PusherFacade.Settings(ConfigNode.parse("{ \(pusher), \(webhook) }").mapping())
+    }
   }
 
   private func expectKeys(_ pointer: String, _ keys: String, _ read: (ConfigMapping) throws -> Void) throws {
@@ -56,7 +60,9 @@ import Testing
       value = try #require(value[step], "the schema has no \(pointer)")
     }
     // The sections' own keys are read before the provider reads its own.
-    let described = try #require(value["properties"]?.object).keys.filter { !["provider", "listen", "rehearsal"].contains($0) }
+    let described = try #require(value["properties"]?.object).keys.filter {
+      !["provider", "listen", "rehearsal"].contains($0)
+    }
     #expect(described.sorted() == accepted, "\(pointer)")
   }
 }
