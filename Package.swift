@@ -38,13 +38,17 @@ let package = Package(
       "PusherProvider",
       ["FerryCore", "FerryRuntime", "FerryTransport", "FerryConfig", "FerryChat"],
       path: "providers/pusher", documents: ["README.md"]),
+    module(
+      "TwilioProvider",
+      ["FerryCore", "FerryRuntime", "FerryTransport", "FerryConfig", "FerryChat"],
+      path: "providers/twilio", documents: ["README.md"]),
     module("FerryTestKit", ["FerryCore", "FerryRuntime"]),
 
     .executableTarget(
       name: "ferry",
       dependencies: [
         "FerryCore", "FerryRuntime", "FerryTransport", "FerryConfig", "FerryStorage", "FerryChat", "FerryRelay",
-        "LocalProvider", "PusherProvider",
+        "LocalProvider", "PusherProvider", "TwilioProvider",
       ]),
     .executableTarget(
       name: "ferry-bench",
@@ -68,10 +72,15 @@ let package = Package(
         "FerryCore", "FerryRuntime", "FerryTransport", "FerryConfig", "FerryChat", "FerryTestKit", "PusherProvider",
       ]),
     .testTarget(
+      name: "TwilioTests",
+      dependencies: [
+        "FerryCore", "FerryRuntime", "FerryTransport", "FerryConfig", "FerryChat", "FerryTestKit", "TwilioProvider",
+      ]),
+    .testTarget(
       name: "ContractTests",
       dependencies: [
         "FerryCore", "FerryRuntime", "FerryTransport", "FerryConfig", "FerryChat", "FerryTestKit",
-        "LocalProvider", "PusherProvider",
+        "LocalProvider", "PusherProvider", "TwilioProvider",
       ]),
     .testTarget(
       name: "FaultTests",

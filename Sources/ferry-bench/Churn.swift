@@ -55,9 +55,9 @@ actor Churn {
   private func connectAll() async throws {
     for index in wires.indices {
       try connect(index)
-      if index % 64 == 63 { try await Task.sleep(for: .milliseconds(5)) }
+      if index % 64 == 63 { try await SystemClock().sleep(for: .milliseconds(5)) }
     }
-    while subscriptions.contains(where: { $0.count == 0 }) { try await Task.sleep(for: .milliseconds(20)) }
+    while subscriptions.contains(where: { $0.count == 0 }) { try await SystemClock().sleep(for: .milliseconds(20)) }
   }
 
   /// 200 sockets a second come back, ten times as many leave their channel and join again.
@@ -78,7 +78,7 @@ actor Churn {
         subscribe(index)
         resubscriptions += 1
       }
-      try await Task.sleep(for: .milliseconds(100))
+      try await SystemClock().sleep(for: .milliseconds(100))
     }
   }
 
