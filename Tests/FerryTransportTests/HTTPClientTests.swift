@@ -30,7 +30,8 @@ final class RawServer: Sendable {
     Task {
       try? await blocking {
         while true {
-          let connection = accept4(descriptor, nil, nil, Int32(SOCK_CLOEXEC.rawValue))
+          let connection = accept(descriptor, nil, nil)
+          _ = fcntl(connection, F_SETFD, FD_CLOEXEC)
           guard connection >= 0 else { return }
           count.withLock { $0 += 1 }
           try? serve(RawConnection(connection))
