@@ -41,7 +41,9 @@ enum Providers {
     account: { mapping, port, session throws(FerryError) in
       var settings = try PusherAdapter.Settings(mapping)
       if let port { settings.fill(port: port) }
-      return PusherAdapter(settings: settings, client: session.client, clock: session.clock, logger: session.logger)
+      return PusherAdapter(
+        settings: settings, client: session.client, clock: session.clock, logger: session.logger,
+        metrics: session.metrics)
     },
     open: { url, session throws(FerryError) in
       guard let (settings, channel) = try PusherAdapter.settings(fromURL: url) else {

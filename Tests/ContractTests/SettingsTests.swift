@@ -23,7 +23,7 @@ import Testing
     for account in configuration.accounts.values {
       switch account.provider {
       case "local": _ = try LocalAdapter.Settings(account.mapping)
-      case "pusher": #expect(try PusherAdapter.Settings(account.mapping).secret.reveal().contains("secret"))
+      case "pusher": #expect(try PusherAdapter.Settings(account.mapping).secret?.reveal().contains("secret") == true)
       default: Issue.record("\(account.provider) is unknown")
       }
     }
