@@ -87,7 +87,8 @@ struct EventIndex: Sendable {
       return meanings[String(name[name.index(after: backslash)...])] ?? []
     }
     if name.hasPrefix("."), let found = meanings[String(name.dropFirst())] { return found }
-    guard EventName.isFromClient(name) else { return [] }
+    // On channels without client events the same is published without the prefix.
+    guard EventName.isFromClient(name) else { return meanings["client-\(name)"] ?? [] }
     let lowercase = name.lowercased()
     guard lowercase.contains("typing") else { return [] }
     return lowercase.contains("stop") || lowercase.contains("end") ? [.typingStopped] : [.typing]

@@ -205,7 +205,7 @@ struct Session: Sendable {
     // Nothing else has been asked for yet.
     if case .waiting = signIn { return signInEnded(with: [.notSignedIn(reason: message)]) }
     let named = pending.sorted(by: { $0.rawValue.utf8.count > $1.rawValue.utf8.count })
-      .first(where: { message.contains($0.rawValue) })
+      .first(where: { Self.mentions($0.rawValue, in: message) })
     if let named {
       return message.contains("Existing subscription") ? confirm(named) : refuse(named, message)
     }
@@ -213,5 +213,22 @@ struct Session: Sendable {
     // There are services that do not say which: it can only be one of those that need a signature.
     return context.channels.filter { $0.access != .everybody }.map { ChannelID($0.text) }.filter(pending.contains)
       .flatMap { refuse($0, message) }
+  }
+
+  /// Whether a name stands in a text, and not merely within a longer name or word.
+  private static func mentions(_ name: String, in text: String) -> Bool {
+    func isOutside(_ byte: UInt8?) -> Bool {
+      guard let byte else { return true }
+      let isLetter = (UInt8(ascii: "a")...UInt8(ascii: "z")).contains(byte | 0x20)
+      let isDigit = (UInt8(ascii: "0")...UInt8(ascii: "9")).contains(byte)
+      return !isLetter && !isDigit && byte != UInt8(ascii: "-") && byte != UInt8(ascii: "_")
+    }
+    var rest = text[...]
+    while let range = rest.firstRange(of: name) {
+      let before = range.lowerBound > text.startIndex ? text.utf8[text.utf8.index(before: range.lowerBound)] : nil
+      if isOutside(before), isOutside(text[range.upperBound...].utf8.first) { return true }
+      rest = rest[range.upperBound...]
+    }
+    return false
   }
 }
