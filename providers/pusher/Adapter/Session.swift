@@ -93,7 +93,9 @@ struct Session: Sendable {
     lastHeard = now
   }
 
-  func isConfirmed(_ channel: ChannelID) -> Bool { socketID != nil && !pending.contains(channel) }
+  func isConfirmed(_ channel: ChannelID) -> Bool {
+    socketID != nil && !pending.contains(channel) && context.readers[channel] != nil
+  }
   var isComplete: Bool { socketID != nil && pending.isEmpty }
 
   /// What there is to tell about the connection.
