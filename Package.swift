@@ -75,7 +75,10 @@ let package = Package(
         "LocalProvider", "PusherProvider",
       ]),
     .testTarget(
-      name: "FaultTests", dependencies: ["FerryCore", "FerryRuntime", "FerryStorage", "FerryRelay", "FerryTestKit"]),
+      name: "FaultTests",
+      dependencies: [
+        "FerryCore", "FerryRuntime", "FerryTransport", "FerryStorage", "FerryRelay", "FerryTestKit", "ferry",
+      ]),
     .testTarget(name: "CommandTests", dependencies: ["FerryCore", "FerryRuntime", "FerryTestKit", "ferry"]),
     .testTarget(name: "SoundnessTests", dependencies: ["ferry"]),
   ]

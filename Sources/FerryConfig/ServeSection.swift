@@ -77,11 +77,14 @@ package struct FacadeSection: Sendable {
   /// The facade as a whole, for errors.
   package let node: ConfigNode
   let listenNode: ConfigNode
+  /// What it is to do wrong on purpose; nil when it is not to be told so.
+  package let rehearsal: RehearsalSection?
   private let keys: ProviderKeys
 
   init(_ node: ConfigNode) throws(FerryError) {
     self.node = node
-    keys = try ProviderKeys(node, reading: ["provider", "listen"])
+    keys = try ProviderKeys(node, reading: ["provider", "listen", "rehearsal"])
+    rehearsal = try keys.mapping.optional("rehearsal").map { node throws(FerryError) in try RehearsalSection(node) }
     provider = try keys.provider.nonEmptyString()
     listenNode = try keys.mapping.required("listen")
     listen = try listenNode.listenAddress()

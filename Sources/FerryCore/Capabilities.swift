@@ -22,6 +22,11 @@ package struct Capabilities: Hashable, Sendable, Codable {
   package var bodyIsJSON = false
   package var bodyCharacters: Int?
   package var attachmentBytes: Int64?
+  /// How many attachments one message can carry; nil where there is no limit. The rest follow in messages of their own.
+  package var attachmentsPerMessage: Int?
+  /// Whether a message with an attachment may carry text too, and the text be edited. Otherwise the text goes first, as a
+  /// message of its own.
+  package var captions = true
   /// Allowed media types, such as `image/*`; nil where everything is allowed.
   package var mediaTypes: [String]?
   /// How long after posting an edit is allowed; nil where there is no limit. Seconds.

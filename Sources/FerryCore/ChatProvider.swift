@@ -46,6 +46,13 @@ package protocol BatchingProvider: ChatProvider {
   func find(_ keys: [SendKey], in channel: ChannelID) async throws(FerryError) -> [Finding]
 }
 
+/// Has to do something before a send, so that `find` can later tell whether the send was carried out.
+package protocol PreparingProvider: ChatProvider {
+  /// Called before a send is recorded as under way: what fails here, or is interrupted, did not send anything.
+  /// Called for every send; should remember what it has done.
+  func prepare(_ key: SendKey, in channel: ChannelID) async throws(FerryError)
+}
+
 /// Can change a message that it wrote.
 package protocol EditingProvider: ChatProvider {
   /// Replaces text and attachments. Repeating an edit is harmless; a message that is gone throws `notFound`.
@@ -104,6 +111,10 @@ package protocol Inbox: Sendable {
   /// Remembers where a channel's stream stands when no event does it: on the first subscription.
   func accept(cursor: Cursor, for channel: ChannelID) async throws(FerryError)
 
+  /// What was accepted from a channel lately, the last accepted first, at most `limit` messages: what an adapter of a
+  /// service without an event log compares with the service's own list, to find what nobody announced.
+  func recent(in channel: ChannelID, limit: Int) async throws(FerryError) -> [KnownMessage]
+
   /// Never waits and never fails; the newest of one sender and channel counts.
   func typing(_ typing: Typing)
 
@@ -113,10 +124,39 @@ package protocol Inbox: Sendable {
   func connection(_ state: ConnectionState)
 }
 
+/// A message of a source as it was last accepted.
+package struct KnownMessage: Hashable, Sendable {
+  package var id: MessageID
+  /// As posted or last edited; nil when it was deleted.
+  package var message: Message?
+
+  package init(id: MessageID, message: Message?) {
+    self.id = id
+    self.message = message
+  }
+
+  /// What events say of messages, each message once; the events newest first.
+  package static func latest(of events: some Sequence<Event>) -> [KnownMessage] {
+    var seen: Set<MessageID> = []
+    return events.compactMap { event in
+      let known: KnownMessage? =
+        switch event.kind {
+        case .posted(let message), .edited(let message): KnownMessage(id: message.id, message: message)
+        case .deleted(let deletion): KnownMessage(id: deletion.id, message: nil)
+        case .joined, .left, .read, .reacted: nil
+        }
+      guard let known, seen.insert(known.id).inserted else { return nil }
+      return known
+    }
+  }
+}
+
 /// What the account is doing, for `ferry status`, the console and the metrics.
 package struct ConnectionState: Hashable, Sendable, Codable {
   package enum Phase: String, Hashable, Sendable, Codable {
     case connecting, connected, degraded, badCredentials = "bad_credentials", stopped
+    /// No bridge listens to it: it is only written to.
+    case idle
   }
   package var phase: Phase
   /// Why, in words for the user; nil when all is well.

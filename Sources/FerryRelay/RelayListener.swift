@@ -8,13 +8,26 @@ package struct RelayListener: Sendable {
   private let relay: Relay
   /// Nil refuses everything that needs a token.
   private let token: String?
+  /// Accounts whose services call us, by the path that they call.
+  private let webhooks: [String: any WebhookReceiver]
 
-  package init(relay: Relay, token: String?) {
+  /// Throws when two accounts want their webhooks at one path.
+  package init(relay: Relay, token: String?) throws(FerryError) {
     self.relay = relay
     self.token = token
+    var webhooks: [String: any WebhookReceiver] = [:]
+    for (name, provider) in relay.settings.accounts.sorted(by: { $0.key < $1.key }) {
+      guard let receiver = provider as? any WebhookReceiver, let path = receiver.webhookPath else { continue }
+      guard webhooks.updateValue(receiver, forKey: path) == nil else {
+        throw FerryError(
+          .badConfiguration, "Account \(name) has its webhook at \(path), where another account has its own.")
+      }
+    }
+    self.webhooks = webhooks
   }
 
   package func handle(_ request: HTTPRequest) async -> HTTPResponse {
+    if let receiver = webhooks["/" + request.segments.joined(separator: "/")] { return await receiver.webhook(request) }
     let isRead = request.method == "GET" || request.method == "HEAD"
     do throws(FerryError) {
       switch request.segments.first {
@@ -48,7 +61,7 @@ package struct RelayListener: Sendable {
   /// Ready when every account that a bridge listens to is connected.
   private func ready() async -> HTTPResponse {
     do throws(FerryError) {
-      let waiting = try await relay.status().accounts.filter { $0.state != "connected" }
+      let waiting = try await relay.status().accounts.filter { $0.state != "connected" && $0.state != "idle" }
       if waiting.isEmpty { return .text("ready\n") }
       let lines = waiting.map { "\($0.name) is \($0.state)\($0.reason.map { ": \($0)" } ?? "")\n" }
       return .text(lines.joined(), status: 503)

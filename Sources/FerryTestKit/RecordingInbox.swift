@@ -71,6 +71,10 @@ package final class RecordingInbox: Inbox {
     }
   }
 
+  package func recent(in channel: ChannelID, limit: Int) async throws(FerryError) -> [KnownMessage] {
+    Array(KnownMessage.latest(of: now.events.reversed().filter { $0.channel == channel }).prefix(limit))
+  }
+
   package func typing(_ typing: Typing) { record.update { $0.typing.append(typing) } }
   package func gap(_ gap: Gap) async { record.update { $0.gaps.append(gap) } }
   package func connection(_ state: ConnectionState) { record.update { $0.connections.append(state) } }

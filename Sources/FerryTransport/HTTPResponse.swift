@@ -8,6 +8,8 @@ package struct HTTPResponse: Sendable {
     case bytes([UInt8])
     /// Sent as it is read, with a length when the stream declares its size, in chunks otherwise.
     case stream(ByteStream)
+    /// Nothing is answered: the connection is closed.
+    case hangUp
     /// Turns the connection into a WebSocket and calls `serve` with it, in the request's task. The socket is closed
     /// with 1000 when `serve` returns. Refused with 400 or 426 when the request asked for no such thing.
     case webSocket(

@@ -159,7 +159,7 @@ extension ServerLoop {
     exchange.body.finish(FerryError(.cancelled, "The request was answered before its body was read.", didNotAct: false))
     resume(exchange)
     switch response.body {
-    case .empty, .bytes, .webSocket: break
+    case .empty, .bytes, .webSocket, .hangUp: break
     case .stream(let stream): if let pipe = exchange.outgoing { await pump(stream, into: pipe) }
     }
   }

@@ -51,6 +51,7 @@ extension ServerLoop {
       return MHD_create_response_from_callback(
         size, 16 << 10, readStream, Unmanaged.passRetained(source).toOpaque(), releaseStream)
     case .webSocket: return MHD_create_response_for_upgrade(socketUpgraded, callbacks.pointer)
+    case .hangUp: return nil
     }
   }
 

@@ -5,15 +5,13 @@ import FerryRuntime
 import FerryTransport
 import FoundationEssentials
 import LocalProvider
-import PusherProvider
 
 /// The local server and the facades of a configuration, each on its port.
 struct LocalServices: Sendable {
   private struct Service: Sendable {
     let name: String
     let server: HTTPServer
-    /// Tells its clients to come back later, in the protocol's own words.
-    let sayGoodbye: @Sendable () -> Void
+    let facade: Facade
   }
 
   private let services: [Service]
@@ -29,30 +27,24 @@ struct LocalServices: Sendable {
     let loop = try LoopExecutor(name: "ferry-serve")
     var services: [Service] = []
     var chats: [ChatService] = []
-    if let local = section.local {
-      let chat = try Self.chat("local", data, local.fileBytes, session)
+    if let section = section.local {
+      let chat = try Self.chat("local", data, section.fileBytes, session)
       chats.append(chat)
-      let tokens = local.tokens.map {
+      let tokens = section.tokens.map {
         LocalServer.Token(token: $0.token.reveal(), user: $0.user, moderator: $0.moderator)
       }
-      let facade = LocalServer(chat: chat, tokens: tokens, logger: session.logger)
-      let server = try HTTPServer(
-        HTTPServer.Settings(host: local.listen.host, port: local.listen.port, bodyBytes: Int(local.fileBytes)),
-        loop: loop, logger: session.logger, handler: facade.handle)
-      services.append(Service(name: "local", server: server, sayGoodbye: {}))
+      let local = LocalServer(chat: chat, tokens: tokens, logger: session.logger)
+      services.append(
+        try Self.service(
+          "local", section.listen, Facade(handle: local.handle), bodyBytes: Int(section.fileBytes), loop, session))
     }
     for section in section.facades {
-      guard section.provider == "pusher" else { throw section.unknownProvider(valid: ["pusher"]) }
-      let settings = try PusherFacade.Settings(section.mapping)
-      let chat = try Self.chat("pusher-\(settings.appID)", data, 0, session)
+      let entry = try FacadeEntry.entry(for: section)
+      let chat = try Self.chat(try entry.namespace(section.mapping), data, 0, session)
       chats.append(chat)
-      let facade = PusherFacade(
-        settings: settings, store: ChatCacheStore(chat: chat), clock: session.clock, logger: session.logger,
-        metrics: session.metrics)
-      let server = try HTTPServer(
-        HTTPServer.Settings(host: section.listen.host, port: section.listen.port), loop: loop,
-        logger: session.logger, handler: facade.handle)
-      services.append(Service(name: section.provider, server: server, sayGoodbye: facade.closeAll))
+      let rehearsal = Rehearsal(section.rehearsal, clock: session.clock)
+      let facade = try entry.make(section.mapping, chat, rehearsal, session)
+      services.append(try Self.service(section.provider, section.listen, facade, bodyBytes: nil, loop, session))
     }
     self.services = services
     self.chats = chats
@@ -66,16 +58,29 @@ struct LocalServices: Sendable {
   func run() async {
     await withDiscardingTaskGroup { group in
       for chat in chats { group.addTask { await chat.run() } }
-      for service in services { group.addTask { await service.server.run() } }
+      for service in services {
+        group.addTask { await service.server.run() }
+        group.addTask { await service.facade.run() }
+      }
     }
   }
 
   /// Before `run` is cancelled.
-  func sayGoodbye() { for service in services { service.sayGoodbye() } }
+  func sayGoodbye() { for service in services { service.facade.sayGoodbye() } }
 
   /// After `run` has ended.
   func close() {
     for chat in chats { chat.close() }
+  }
+
+  private static func service(
+    _ name: String, _ listen: ListenAddress, _ facade: Facade, bodyBytes: Int?, _ loop: LoopExecutor,
+    _ session: Session
+  ) throws(FerryError) -> Service {
+    var settings = HTTPServer.Settings(host: listen.host, port: listen.port)
+    if let bodyBytes { settings.bodyBytes = bodyBytes }
+    let server = try HTTPServer(settings, loop: loop, logger: session.logger, handler: facade.handle)
+    return Service(name: name, server: server, facade: facade)
   }
 
   private static func chat(
@@ -86,18 +91,5 @@ struct LocalServices: Sendable {
     return try ChatService(
       path: "\(data)/\(name).db", files: "\(data)/\(name).files", clock: session.clock,
       logger: session.logger.component(name), limits: limits)
-  }
-}
-
-/// Cached events of a Pusher facade, kept in its namespace's database.
-struct ChatCacheStore: PusherCacheStore {
-  let chat: ChatService
-
-  func keep(_ event: String, for channel: String) async throws(FerryError) {
-    try await chat.keep(event, as: "pusher-cache/\(channel)")
-  }
-
-  func kept(_ channel: String) async throws(FerryError) -> (event: String, age: Double)? {
-    try await chat.kept("pusher-cache/\(channel)").map { ($0.value, $0.age) }
   }
 }

@@ -11,12 +11,20 @@ struct ProviderEntry: Sendable {
   let name: String
   let title: String
   let capabilities: Capabilities
-  /// Makes an account from its section; `port` replaces a port of 0, when the service runs in this process.
-  let account: @Sendable (ConfigMapping, _ port: UInt16?, Session) throws(FerryError) -> any ChatProvider
+  /// Makes an account from its section. The ports replace ports of 0.
+  let account: @Sendable (ConfigMapping, Ports, Session) throws(FerryError) -> any ChatProvider
   /// Makes an account from a URL, and names the channel in it.
   let open: @Sendable (String, Session) throws(FerryError) -> (any ChatProvider, ChannelID)
 
   func accepts(url: String) -> Bool { url.hasPrefix("\(name)://") || url.hasPrefix("\(name)+http://") }
+}
+
+/// The bound ports of what runs in this process, for configurations that leave the choice to the system.
+struct Ports: Sendable {
+  /// The provider's own service, where it is a facade of this process.
+  var service: UInt16?
+  /// The relay's listener.
+  var relay: UInt16?
 }
 
 enum Providers {
@@ -24,9 +32,9 @@ enum Providers {
 
   private static let local = ProviderEntry(
     name: "local", title: "Ferry's own server", capabilities: LocalAdapter.capabilities,
-    account: { mapping, port, session throws(FerryError) in
+    account: { mapping, ports, session throws(FerryError) in
       var settings = try LocalAdapter.Settings(mapping)
-      if let port { settings.fill(port: port) }
+      if let port = ports.service { settings.fill(port: port) }
       return LocalAdapter(settings: settings, client: session.client, clock: session.clock, logger: session.logger)
     },
     open: { url, session throws(FerryError) in
@@ -38,9 +46,9 @@ enum Providers {
 
   private static let pusher = ProviderEntry(
     name: "pusher", title: "Pusher Channels", capabilities: PusherAdapter.capabilities(marker: true),
-    account: { mapping, port, session throws(FerryError) in
+    account: { mapping, ports, session throws(FerryError) in
       var settings = try PusherAdapter.Settings(mapping)
-      if let port { settings.fill(port: port) }
+      if let port = ports.service { settings.fill(port: port) }
       return PusherAdapter(
         settings: settings, client: session.client, clock: session.clock, logger: session.logger,
         metrics: session.metrics)

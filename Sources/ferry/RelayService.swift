@@ -15,14 +15,10 @@ struct RelayService: Sendable {
 
   /// Listens when it returns, but relays only once the relay runs.
   init(
-    _ configuration: Configuration, journal path: String, ports: [String: UInt16], _ session: Session
+    _ configuration: Configuration, journal path: String, services: [String: UInt16], _ session: Session
   ) throws(FerryError) {
     guard !configuration.bridges.isEmpty else {
       throw FerryError(.badConfiguration, "\(configuration.path) has no bridges, so there is nothing to relay.")
-    }
-    var accounts: [AccountName: any ChatProvider] = [:]
-    for name in Set(configuration.bridges.flatMap(\.addresses).map(\.account)) {
-      accounts[name] = try session.account(name, in: configuration, ports: ports)
     }
     let section = configuration.relay
     journal = try Journal(path: path)
@@ -35,12 +31,17 @@ struct RelayService: Sendable {
       guard let listener = relayBox.withLock({ $0 }) else { return .text("starting\n", status: 503) }
       return await listener.handle(request)
     }
+    // The listener comes first: accounts need to know where webhooks reach it.
+    var accounts: [AccountName: any ChatProvider] = [:]
+    for name in Set(configuration.bridges.flatMap(\.addresses).map(\.account)) {
+      accounts[name] = try session.account(name, in: configuration, services: services, relay: server.port)
+    }
     relay = try Relay(
       Relay.Settings(
         accounts: accounts, bridges: configuration.bridges.map { Bridge($0) }, journal: journal, spool: spool,
         publicURL: section.publicURL ?? server.url, logger: session.logger.component("relay"),
         metrics: session.metrics))
-    let listener = RelayListener(relay: relay, token: section.token?.reveal())
+    let listener = try RelayListener(relay: relay, token: section.token?.reveal())
     relayBox.withLock { $0 = listener }
   }
 }

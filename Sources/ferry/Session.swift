@@ -46,7 +46,7 @@ struct Session: Sendable {
   }
 
   func account(
-    _ name: AccountName, in configuration: Configuration, ports: [String: UInt16] = [:]
+    _ name: AccountName, in configuration: Configuration, services: [String: UInt16] = [:], relay: UInt16? = nil
   ) throws(FerryError) -> any ChatProvider {
     guard let section = configuration.accounts[name] else {
       let names = configuration.accounts.keys.map(\.rawValue)
@@ -57,6 +57,6 @@ struct Session: Sendable {
     guard let entry = Providers.all.first(where: { $0.name == section.provider }) else {
       throw section.unknownProvider(valid: Providers.all.map { $0.name })
     }
-    return try entry.account(section.mapping, ports[entry.name], self)
+    return try entry.account(section.mapping, Ports(service: services[entry.name], relay: relay), self)
   }
 }

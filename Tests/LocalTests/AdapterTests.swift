@@ -48,6 +48,7 @@ final class TestInbox: Inbox {
     change { $0.cursors[channel] = cursor }
   }
 
+  func recent(in channel: ChannelID, limit: Int) async throws(FerryError) -> [KnownMessage] { [] }
   func typing(_ typing: Typing) { change { $0.typing.append(typing) } }
   func gap(_ gap: Gap) async { change { $0.gaps.append(gap) } }
   func connection(_ state: ConnectionState) { change { $0.states.append(state) } }

@@ -29,7 +29,7 @@ enum Demo {
     defer { folder.removeIfTemporary() }
     let services = try LocalServices(section, data: folder.path, session)
     let relay = try RelayService(
-      configuration, journal: "\(folder.path)/relay.db", ports: services.ports, session)
+      configuration, journal: "\(folder.path)/relay.db", services: services.ports, session)
     let host = Host(session: session, signals: invocation.signals)
     return try await host.run(
       services: services, relay: relay, readyFile: arguments["ready-file"],

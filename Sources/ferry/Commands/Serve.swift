@@ -39,7 +39,7 @@ enum RelayCommand {
       let arguments = invocation.arguments
       let configuration = try Session.configuration(arguments)
       let session = try Session(arguments, allowedHosts: configuration.relay.allowHosts)
-      let relay = try RelayService(configuration, journal: configuration.relay.journal, ports: [:], session)
+      let relay = try RelayService(configuration, journal: configuration.relay.journal, services: [:], session)
       let host = Host(session: session, signals: invocation.signals)
       return try await host.run(services: nil, relay: relay, readyFile: arguments["ready-file"])
     })

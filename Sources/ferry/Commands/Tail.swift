@@ -64,7 +64,11 @@ final class EventPrinter: Inbox {
   private struct State: Sendable {
     /// Lines kept back while history is being read; nil when there is nothing to wait for.
     var held: [(id: String?, line: String)]?
+    /// The last events, oldest first, for adapters that compare.
+    var recent: [Event] = []
   }
+
+  private static let remembered = 1000
 
   private let address: Address
   private let json: Bool
@@ -91,6 +95,7 @@ final class EventPrinter: Inbox {
 
   func accept(_ events: [Event]) async throws(FerryError) {
     for event in events where event.channel == address.channel {
+      guard remember(event) else { continue }
       let line = EventLine(event, at: address)
       var posted: String?
       if case .posted = event.kind { posted = line.id }
@@ -99,6 +104,11 @@ final class EventPrinter: Inbox {
   }
 
   func accept(cursor: Cursor, for channel: ChannelID) async throws(FerryError) {}
+
+  func recent(in channel: ChannelID, limit: Int) async throws(FerryError) -> [KnownMessage] {
+    guard channel == address.channel else { return [] }
+    return Array(state.withLock { KnownMessage.latest(of: $0.recent.reversed()) }.prefix(limit))
+  }
 
   func typing(_ typing: Typing) {
     guard typing.channel == address.channel else { return }
@@ -111,6 +121,16 @@ final class EventPrinter: Inbox {
 
   func connection(_ state: ConnectionState) {
     logger.notice("\(address.account) is \(state.phase.rawValue)\(state.reason.map { ": \($0)" } ?? "")")
+  }
+
+  /// False for an event that was printed already: some services announce one twice.
+  private func remember(_ event: Event) -> Bool {
+    state.withLock { state in
+      guard !state.recent.contains(where: { $0.key == event.key }) else { return false }
+      state.recent.append(event)
+      if state.recent.count > Self.remembered { state.recent.removeFirst(Self.remembered / 2) }
+      return true
+    }
   }
 
   private func emit(_ line: EventLine, id: String?) {

@@ -136,6 +136,12 @@ extension PusherAdapter: BatchingProvider {
   }
 }
 
+extension PusherAdapter: PreparingProvider {
+  package func prepare(_ key: SendKey, in channel: ChannelID) async throws(FerryError) {
+    if settings.marker, appKey != nil { try await prepareMarker(for: try checked(channel), key) }
+  }
+}
+
 extension PusherAdapter: EditingProvider {
   package func edit(
     _ id: MessageID, in channel: ChannelID, to message: OutgoingMessage

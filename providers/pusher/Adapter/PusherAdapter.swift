@@ -67,6 +67,7 @@ package final class PusherAdapter: ChatProvider {
     capabilities.reads = can(.read, \.read) || can(.delivered, \.delivered)
     capabilities.reactions = can(.reaction, \.reaction)
     capabilities.attachments = .link
+    capabilities.attachmentsPerMessage = Self.linksPerMessage
     capabilities.certainty = settings.marker && publishes ? .window(seconds: Limits.cacheSeconds) : .none
     capabilities.settleSeconds = 2
     // One place of the ten is the marker's.
@@ -92,6 +93,9 @@ package final class PusherAdapter: ChatProvider {
     return profiles.contains(where: \.html) ? room / 5 : room
   }
 
+  /// That many fit beside the longest text. The relay sends the others in messages of their own; to whoever sends
+  /// more at once it happens that some are only counted (see `EventWriter`).
+  private static let linksPerMessage = 10
   /// For names, links and the stamp.
   private static let reserve = 2240
   /// Of a message that is sent in slices, or stored elsewhere.

@@ -1,0 +1,110 @@
+import FerryCore
+import FerryRuntime
+import FerryStorage
+
+/// Attachments: fetched to the spool, then uploaded, served under a link, or named in a note.
+extension Renderer {
+  /// What becomes of a message's attachments.
+  struct Cargo {
+    /// Carried by the last part of the text.
+    var inline: [OutgoingAttachment] = []
+    /// Messages of their own, where the destination takes no more in one; nil for those it has already.
+    var apart: [(number: Int, attachment: OutgoingAttachment?)] = []
+    /// A line of text for each that could not be carried.
+    var notes: [String] = []
+  }
+
+  /// Numbers of parts that are attachments lie above all numbers of texts.
+  private static let firstApart = 1 << 20
+
+  func cargo(
+    of message: Message, from source: Address, known: Set<Int>, patient: Bool
+  ) async throws(FerryError) -> Cargo {
+    guard bridge.mirror.contains(.images) else {
+      return Cargo(notes: message.attachments.map { "[\($0.name)]" })
+    }
+    var cargo = Cargo()
+    for attachment in message.attachments {
+      do throws(FerryError) {
+        try await load(attachment, from: source, known: known, into: &cargo)
+      } catch {
+        if error.code == .storage || error.code == .cancelled { throw error }
+        if patient, error.retry != .never { throw error }
+        logger.warning("\(lane): attachment of \(message.id) not carried: \(error)")
+        cargo.notes.append("[\(attachment.name) could not be copied: \(error.message)]")
+      }
+    }
+    return cargo
+  }
+
+  private func load(
+    _ attachment: Attachment, from source: Address, known: Set<Int>, into cargo: inout Cargo
+  ) async throws(FerryError) {
+    guard let provider = sources[source.account] else {
+      throw FerryError(.internal, "The account \(source.account) is no longer configured.")
+    }
+    let bytes = try await provider.attachment(attachment.reference)
+    let file = try await spool.store(bytes, declaredType: attachment.mediaType)
+    Failpoint.afterFetch.pass()
+    if limits.attachments == .none {
+      cargo.notes.append("\(attachment.name): \(try await link(attachment.name, file))")
+      return
+    }
+    if let limit = limits.attachmentBytes, file.size > limit, limits.attachments == .stored {
+      cargo.notes.append("\(attachment.name) (\(file.size) bytes): \(try await link(attachment.name, file))")
+      return
+    }
+    if cargo.inline.count < (limits.captions ? limits.attachmentsPerMessage ?? .max : 0) {
+      cargo.inline.append(try await deliver(attachment, file))
+      return
+    }
+    var number = Self.number(of: file)
+    while cargo.apart.contains(where: { $0.number == number }) { number += 1 }
+    cargo.apart.append((number, known.contains(number) ? nil : try await deliver(attachment, file)))
+  }
+
+  /// From the content, so that an edit finds the attachments that stayed.
+  private static func number(of file: Spool.File) -> Int {
+    firstApart + (Int(file.sha256.prefix(8), radix: 16) ?? 0)
+  }
+
+  private func deliver(
+    _ attachment: Attachment, _ file: Spool.File
+  ) async throws(FerryError) -> OutgoingAttachment {
+    guard limits.attachments == .stored else {
+      let url = try await link(attachment.name, file)
+      Failpoint.afterUpload.pass()
+      return outgoing(attachment.name, file, .url(url))
+    }
+    guard let uploading = destination as? any UploadingProvider else {
+      throw FerryError(.internal, "The provider stores attachments but has no way to upload them.")
+    }
+    let reference = try await uploading.upload(
+      try spool.read(file), name: attachment.name, mediaType: file.mediaType, to: lane.destination.channel)
+    Failpoint.afterUpload.pass()
+    return outgoing(attachment.name, file, reference)
+  }
+
+  private func outgoing(
+    _ name: String, _ file: Spool.File, _ reference: AttachmentReference
+  ) -> OutgoingAttachment {
+    OutgoingAttachment(
+      name: name, mediaType: file.mediaType, size: file.size, sha256: file.sha256, reference: reference)
+  }
+
+  private func link(_ name: String, _ file: Spool.File) async throws(FerryError) -> String {
+    let served = try await journal.serve(
+      sha256: file.sha256, name: name, mediaType: file.mediaType, size: file.size)
+    return "\(publicURL)/files/\(served.token)/\(Self.pathSafe(name))"
+  }
+
+  /// Letters, digits, dot, dash and underscore of a file name; the name in a link is only for people.
+  private static func pathSafe(_ name: String) -> String {
+    let safe = name.unicodeScalars.map { scalar -> Character in
+      let isPlain = scalar.isASCII && (scalar.properties.isAlphabetic || ("0"..."9").contains(scalar))
+      return isPlain || scalar == "." || scalar == "-" || scalar == "_" ? Character(scalar) : "_"
+    }
+    let text = String(safe.suffix(80))
+    return text.isEmpty || text.hasPrefix(".") ? "file" + text : text
+  }
+}

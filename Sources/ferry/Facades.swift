@@ -1,0 +1,72 @@
+import FerryChat
+import FerryConfig
+import FerryCore
+import FerryRuntime
+import FerryTransport
+import PusherProvider
+
+/// The server side of one provider's protocol, as the local server mounts it on a port of its own.
+struct Facade: Sendable {
+  let handle: Rehearsal.Handler
+  /// Its work besides requests, until cancelled.
+  var run: @Sendable () async -> Void = {}
+  /// Tells its clients to come back later, in the protocol's own words.
+  var sayGoodbye: @Sendable () -> Void = {}
+}
+
+/// Makes the facades. Adding one is one line in `all`.
+struct FacadeEntry: Sendable {
+  let provider: String
+  /// The name of the account's namespace, which names its files.
+  let namespace: @Sendable (ConfigMapping) throws(FerryError) -> String
+  let make: @Sendable (ConfigMapping, ChatService, Rehearsal?, Session) throws(FerryError) -> Facade
+
+  static let all = [pusher]
+
+  static func entry(for section: FacadeSection) throws(FerryError) -> FacadeEntry {
+    guard let entry = all.first(where: { $0.provider == section.provider }) else {
+      throw section.unknownProvider(valid: all.map(\.provider))
+    }
+    return entry
+  }
+
+  private static let pusher = FacadeEntry(
+    provider: "pusher",
+    namespace: { mapping throws(FerryError) in "pusher-\(try PusherFacade.Settings(mapping).appID)" },
+    make: { mapping, chat, rehearsal, session throws(FerryError) in
+      let facade = PusherFacade(
+        settings: try PusherFacade.Settings(mapping), store: ChatCacheStore(chat: chat), clock: session.clock,
+        logger: session.logger, metrics: session.metrics)
+      return Facade(handle: rehearsal?.wrap(facade.handle) ?? facade.handle, sayGoodbye: facade.closeAll)
+    })
+}
+
+/// Cached events of a Pusher facade, kept in its namespace's database.
+struct ChatCacheStore: PusherCacheStore {
+  let chat: ChatService
+
+  func keep(_ event: String, for channel: String) async throws(FerryError) {
+    try await chat.keep(event, as: "pusher-cache/\(channel)")
+  }
+
+  func kept(_ channel: String) async throws(FerryError) -> (event: String, age: Double)? {
+    try await chat.kept("pusher-cache/\(channel)").map { ($0.value, $0.age) }
+  }
+}
+
+extension Rehearsal {
+  convenience init?(_ section: RehearsalSection?, clock: any FerryClock) {
+    guard let section else { return nil }
+    var plan = Plan()
+    plan.fail = section.fail
+    plan.status = section.status
+    plan.retryAfter = section.retryAfter
+    plan.drop = section.drop
+    plan.lose = section.lose
+    plan.delay = Int(section.delay.milliseconds)
+    plan.echo = section.echo
+    plan.match = section.match
+    plan.method = section.method
+    self.init(plan, token: section.token.reveal(), clock: clock)
+  }
+}
