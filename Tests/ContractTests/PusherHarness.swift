@@ -83,7 +83,7 @@ struct PusherHarness: ProviderHarness {
   }
 
   func close() async {
-    facade.closeAll()
+    await facade.closeAll()
     await service.close()
   }
 }

@@ -47,6 +47,10 @@ import Testing
     try expectKeys("pusherUser", "id: a") { _ = try AccountUser($0) }
     try expectKeys("pusherChannels", "match: a") { _ = try ChannelSettings($0, over: Profile()) }
     try expectKeys("pusherFacade", pusher) { _ = try PusherFacade.Settings($0) }
+    try expectKeys("pusherWebhook", "") { _ in
+      let webhook = "webhooks: [{ url: 'http://a', no-such-key: 1 }]"
+      _ = try PusherFacade.Settings(ConfigNode.parse("{ \(pusher), \(webhook) }").mapping())
+    }
   }
 
   private func expectKeys(_ pointer: String, _ keys: String, _ read: (ConfigMapping) throws -> Void) throws {
