@@ -155,4 +155,20 @@ import Testing
       }
     }
   }
+
+  @Test func `the facade takes the sign-in, and the account joins as its user`() async throws {
+    let bot = AccountUser(id: "bot", info: ["name": "The bridge"])
+    try await Rig.running(
+      "presence-a", "private-encrypted-a",
+      settings: { settings in
+        settings.user = bot
+        settings.encryption = try? SecretBoxTests.masterKey()
+      }
+    ) { rig in
+      // Connected, not degraded: the sign-in has succeeded.
+      let client = try await rig.service.connect()
+      #expect(try await client.subscribe("presence-a", as: "bob").contains(#"\"bot\":{\"name\":\"The bridge\"}"#))
+      #expect(try await rig.adapter.members(of: "presence-a") == [Author(id: "bob", name: "bob!")])
+    }
+  }
 }
