@@ -33,13 +33,13 @@ extension TwilioAdapter: MembershipProvider, ReadingProvider {
       try await add(identity, name: membership.member.name, membership.stamp, to: channel)
       return
     }
-    written.removing(identity, from: channel, membership.stamp)
+    let before = written.removing(identity, from: channel, membership.stamp)
     do throws(FerryError) {
       try await api.delete(participantURL(channel.rawValue, identity), doing: "remove a participant")
     } catch {
       guard error.code == .notFound else { throw error }
-      // Nobody left, so no departure is to be taken for ours.
-      written.removing(identity, from: channel, nil)
+      // Nobody left now, so no later departure is to be taken for ours; that of an earlier try still is.
+      written.removing(identity, from: channel, before)
     }
   }
 

@@ -46,8 +46,14 @@ final class Written: Sendable {
     }
   }
 
-  func removing(_ identity: String, from channel: ChannelID, _ stamp: Stamp?) {
-    state.withLock { $0.departures[Mark(channel: channel, identity: identity)] = stamp }
+  /// Returns what was there before.
+  @discardableResult
+  func removing(_ identity: String, from channel: ChannelID, _ stamp: Stamp?) -> Stamp? {
+    state.withLock { state in
+      let mark = Mark(channel: channel, identity: identity)
+      defer { state.departures[mark] = stamp }
+      return state.departures[mark]
+    }
   }
 
   /// Once: the next departure is another one.
