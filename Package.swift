@@ -22,6 +22,7 @@ let package = Package(
     .systemLibrary(name: "CSQLite"),
     .systemLibrary(name: "CYAML"),
     .systemLibrary(name: "CCrypto"),
+    .systemLibrary(name: "CSodium"),
 
     module("FerryCore", []),
     module("FerryRuntime", ["FerryCore", "CLinux", "CCrypto"]),
@@ -36,7 +37,7 @@ let package = Package(
       path: "providers/local", documents: ["README.md", "openapi.yaml"]),
     module(
       "PusherProvider",
-      ["FerryCore", "FerryRuntime", "FerryTransport", "FerryConfig", "FerryChat"],
+      ["FerryCore", "FerryRuntime", "FerryTransport", "FerryConfig", "FerryChat", "CSodium"],
       path: "providers/pusher", documents: ["README.md"]),
     module(
       "TwilioProvider",

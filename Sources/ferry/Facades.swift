@@ -14,7 +14,7 @@ struct Facade: Sendable {
   /// Its work besides requests, until cancelled.
   var run: @Sendable () async -> Void = {}
   /// Tells its clients to come back later, in the protocol's own words.
-  var sayGoodbye: @Sendable () -> Void = {}
+  var sayGoodbye: @Sendable () async -> Void = {}
 }
 
 /// Makes the facades. Adding one is one line in `all`.
@@ -40,9 +40,10 @@ struct FacadeEntry: Sendable {
     namespace: { mapping throws(FerryError) in "pusher-\(try PusherFacade.Settings(mapping).appID)" },
     make: { mapping, chat, rehearsal, session throws(FerryError) in
       let facade = PusherFacade(
-        settings: try PusherFacade.Settings(mapping), store: ChatCacheStore(chat: chat), clock: session.clock,
-        logger: session.logger, metrics: session.metrics)
-      return Facade(handle: rehearsal?.wrap(facade.handle) ?? facade.handle, sayGoodbye: facade.closeAll)
+        settings: try PusherFacade.Settings(mapping), store: ChatCacheStore(chat: chat), client: session.client,
+        rehearsal: rehearsal, clock: session.clock, logger: session.logger, metrics: session.metrics)
+      return Facade(
+        handle: rehearsal?.wrap(facade.handle) ?? facade.handle, run: facade.run, sayGoodbye: facade.closeAll)
     })
 }
 
@@ -62,7 +63,7 @@ extension FacadeEntry {
     })
 }
 
-/// Cached events of a Pusher facade, kept in its namespace's database.
+/// Cached events and numbers of a Pusher facade, kept in its namespace's database.
 struct ChatCacheStore: PusherCacheStore {
   let chat: ChatService
 
@@ -72,6 +73,14 @@ struct ChatCacheStore: PusherCacheStore {
 
   func kept(_ channel: String) async throws(FerryError) -> (event: String, age: Double)? {
     try await chat.kept("pusher-cache/\(channel)").map { ($0.value, $0.age) }
+  }
+
+  func prune(olderThan seconds: Double) async throws(FerryError) -> Bool {
+    try await chat.forget("pusher-cache/", olderThan: .seconds(seconds))
+  }
+
+  func nextNumber(_ name: String) async throws(FerryError) -> Int64 {
+    try await chat.count("pusher-number/\(name)")
   }
 }
 

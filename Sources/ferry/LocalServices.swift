@@ -70,7 +70,11 @@ struct LocalServices: Sendable {
   }
 
   /// Before `run` is cancelled.
-  func sayGoodbye() { for service in services { service.facade.sayGoodbye() } }
+  func sayGoodbye() async {
+    await withDiscardingTaskGroup { group in
+      for service in services { group.addTask { await service.facade.sayGoodbye() } }
+    }
+  }
 
   /// After `run` has ended.
   func close() {
