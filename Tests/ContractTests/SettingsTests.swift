@@ -4,6 +4,7 @@ import FoundationEssentials
 import LocalProvider
 import PusherProvider
 import Testing
+import TwilioProvider
 
 /// The configuration files and the schema, seen by the providers, who alone know their keys.
 @Suite struct SettingsTests {
@@ -30,8 +31,11 @@ import Testing
       }
     }
     for facade in configuration.serve?.facades ?? [] {
-      #expect(facade.provider == "pusher")
-      _ = try PusherFacade.Settings(facade.mapping)
+      switch facade.provider {
+      case "pusher": _ = try PusherFacade.Settings(facade.mapping)
+      case "twilio": #expect(try TwilioFacade.Settings(facade.mapping).conversations == ["lobby"])
+      default: Issue.record("\(facade.provider) is unknown")
+      }
     }
   }
 
@@ -43,6 +47,10 @@ import Testing
     try expectKeys("pusherAccount/properties/events", "") { _ = try EventNames($0) }
     try expectKeys("pusherAccount/properties/fields", "") { _ = try FieldNames($0) }
     try expectKeys("pusherFacade", pusher) { _ = try PusherFacade.Settings($0) }
+    let digits = String(repeating: "1", count: 32)
+    let twilio =
+      "account_sid: AC\(digits), auth_token: t, api_key: SK\(digits), api_secret: s, service_sid: IS\(digits)"
+    try expectKeys("twilioFacade", twilio) { _ = try TwilioFacade.Settings($0) }
   }
 
   private func expectKeys(_ pointer: String, _ keys: String, _ read: (ConfigMapping) throws -> Void) throws {
@@ -56,7 +64,9 @@ import Testing
       value = try #require(value[step], "the schema has no \(pointer)")
     }
     // The sections' own keys are read before the provider reads its own.
-    let described = try #require(value["properties"]?.object).keys.filter { !["provider", "listen", "rehearsal"].contains($0) }
+    let described = try #require(value["properties"]?.object).keys.filter {
+      !["provider", "listen", "rehearsal"].contains($0)
+    }
     #expect(described.sorted() == accepted, "\(pointer)")
   }
 }

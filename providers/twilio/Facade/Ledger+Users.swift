@@ -43,13 +43,13 @@ extension Ledger {
     try set(&user, call)
     try keep(user, in: call.service)
     if call.isAnnounced {
-      try announce("onUserUpdated", .api, service: call.service) { fields(user, in: "onUserUpdated") }
+      try announce("onUserUpdated", .api, service: call.service) { fields(user, of: call.service, in: "onUserUpdated") }
     }
     return user
   }
 
   func announceNew(_ user: UserRecord, in service: String, _ origin: Origin) throws {
-    try announce("onUserAdded", origin, service: service) { fields(user, in: "onUserAdded") }
+    try announce("onUserAdded", origin, service: service) { fields(user, of: service, in: "onUserAdded") }
   }
 
   /// Out of every conversation too.
@@ -69,7 +69,7 @@ extension Ledger {
 extension TwilioFacade {
   func update(user key: String, _ call: Call) async throws -> JSONValue {
     _ = try await consent(to: "onUserUpdate", call) { ledger in
-      ledger.fields(try ledger.existingUser(key, call), in: "onUserUpdate")
+      ledger.fields(try ledger.existingUser(key, call), of: call.service, in: "onUserUpdate")
     }
     return try await write { ledger in try ledger.json(try ledger.update(user: key, call), call) }
   }

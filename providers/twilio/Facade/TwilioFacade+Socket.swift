@@ -66,7 +66,9 @@ extension TwilioFacade {
   private func begin(_ packet: TwilsockPacket, _ socket: WebSocket) async {
     let token: AccessToken
     do throws(FerryError) {
-      token = try verified(packet.header["token"]?.string ?? "")
+      var presented = try verified(packet.header["token"]?.string ?? "")
+      presented.serviceSID = Ledger.sid(presented.serviceSID)
+      token = presented
     } catch {
       Self.refuse(packet, error, socket)
       socket.close()

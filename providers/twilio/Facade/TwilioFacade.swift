@@ -36,6 +36,8 @@ package final class TwilioFacade: Sendable {
     settings: Settings, chat: ChatService, client: HTTPClient, clock: any FerryClock, logger: Logger,
     metrics: Metrics?, rehearsal: Rehearsal? = nil
   ) {
+    var settings = settings
+    settings.serviceSID = Ledger.sid(settings.serviceSID)
     self.settings = settings
     self.chat = chat
     self.clock = clock
