@@ -33,7 +33,8 @@ def at_local(three):
 
 
 def at_twilio(three):
-    return [(m.author, m.body) for m in three.at_twilio()]
+    # Twilio takes no empty text: the conversation's one empty message is a zero-width space there.
+    return [(m.author, "" if m.body in (None, "\u200b") else m.body) for m in three.at_twilio()]
 
 
 def at_pusher(subscriber):
@@ -72,7 +73,8 @@ def test_from_twilio_to_both_through_ten_kills_with_half_of_the_webhooks_lost(th
     expected = conversation()
     subscriber = Subscriber(three.urls["pusher"], "chatroom", ["new_message"])
     three.start()
-    say = lambda a, t: three.conversation.messages.create(author=a, body=t, x_twilio_webhook_enabled="true")
+    say = lambda a, t: three.conversation.messages.create(
+        author=a, body=t or "\u200b", x_twilio_webhook_enabled="true")
     writer = replay(three, expected, 10, say)
     writer.join()
     wait_until(lambda: len(at_local(three)) >= len(expected), 240, "everything in the local room")
