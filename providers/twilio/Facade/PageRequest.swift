@@ -16,7 +16,7 @@ struct PageRequest: Sendable {
   /// True for the page before `edge`.
   let isBackwards: Bool
 
-  private struct Token: Codable {
+  private struct Token: Decodable {
     var after: Int64?
     var before: Int64?
   }
@@ -49,7 +49,9 @@ struct PageRequest: Sendable {
   }
 
   private static func text(_ token: Token) -> String {
-    let base64 = Data(JSONText.text(token).utf8).base64EncodedString()
+    let base64 = Data(
+      JSONText.text(token.after.map { ["after": .integer($0)] } ?? ["before": JSONValue(token.before)]).utf8
+    ).base64EncodedString()
     return "PT" + base64.replacing("+", with: "-").replacing("/", with: "_").replacing("=", with: "")
   }
 
