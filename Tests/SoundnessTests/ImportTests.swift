@@ -20,6 +20,7 @@ private let allowedImports: [String: Set<String>] = [
     "LocalProvider", "PusherProvider", "FerryTestKit",
   ],
   "providers/local": ["FerryCore", "FerryRuntime", "FerryTransport", "FerryConfig", "FerryChat"],
+  "providers/backendless": ["FerryCore", "FerryRuntime", "FerryTransport", "FerryConfig", "FerryChat"],
   "providers/pusher": ["FerryCore", "FerryRuntime", "FerryTransport", "FerryConfig", "FerryChat", "CSodium"],
 ]
 
