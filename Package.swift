@@ -42,6 +42,10 @@ let package = Package(
       "BackendlessProvider",
       ["FerryCore", "FerryRuntime", "FerryTransport", "FerryConfig", "FerryChat"],
       path: "providers/backendless", documents: ["README.md"]),
+    module(
+      "TwilioProvider",
+      ["FerryCore", "FerryRuntime", "FerryTransport", "FerryConfig", "FerryChat"],
+      path: "providers/twilio", documents: ["README.md"]),
     module("FerryTestKit", ["FerryCore", "FerryRuntime"]),
 
     .executableTarget(
@@ -76,6 +80,11 @@ let package = Package(
       dependencies: [
         "FerryCore", "FerryRuntime", "FerryTransport", "FerryConfig", "FerryChat", "FerryTestKit",
         "BackendlessProvider",
+      ]),
+    .testTarget(
+      name: "TwilioTests",
+      dependencies: [
+        "FerryCore", "FerryRuntime", "FerryTransport", "FerryConfig", "FerryChat", "FerryTestKit", "TwilioProvider",
       ]),
     .testTarget(
       name: "ContractTests",

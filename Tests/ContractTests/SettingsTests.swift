@@ -13,7 +13,9 @@ import Testing
   func files(name: String) throws {
     let folder = try TemporarySecret()
     let environment = Dictionary(
-      uniqueKeysWithValues: ["FERRY_LOCAL_TOKEN", "FERRY_CONSOLE_TOKEN", "BOB_TOKEN", "FACADE_SECRET"].map {
+      uniqueKeysWithValues: [
+        "FERRY_LOCAL_TOKEN", "FERRY_CONSOLE_TOKEN", "BOB_TOKEN", "FACADE_SECRET", "REHEARSAL_TOKEN",
+      ].map {
         ($0, "x\($0)")
       })
     // The example takes one secret from a file, which is not in the repository.

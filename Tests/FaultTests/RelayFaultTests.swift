@@ -143,6 +143,45 @@ private let slower = FerryError(.rateLimited, "Slower.", retry: .after(.millisec
     #expect(messages[1].attachments.map(\.sha256) == [Crypto.hex(Crypto.digest(.sha256, of: [1, 2, 3]))])
   }
 
+  @Test func whatCannotTravelWithTheTextTravelsApartAndStaysWhereItIs() async throws {
+    let rig = try Rig.pair(
+      there: MemoryProvider {
+        $0.attachmentsPerMessage = 1
+        $0.captions = false
+      })
+    let images: [FerryCore.Attachment] = ([[1], [2], [2]] as [[UInt8]]).enumerated().map { index, bytes in
+      Attachment(name: "\(index).bin", mediaType: "image/png", reference: rig["here"].store(bytes))
+    }
+    try await rig.relaying { _ in
+      let id = rig["here"].say("look", by: ann, in: Rig.room, attachments: images)
+      await rig.wait(for: ["look", "", "", ""], at: "there")
+      let sent = rig["there"].messages(in: Rig.room)
+      #expect(sent.map { $0.attachments.count } == [0, 1, 1, 1])
+      #expect(Set(sent.compactMap { $0.stamp?.part }).count == 4)
+      rig["here"].change(id, to: "look here", in: Rig.room)
+      await rig.wait(for: ["look here", "", "", ""], at: "there")
+      // An edit of the text neither uploads nor touches the pictures.
+      #expect(rig["there"].calls(.upload) == 3)
+      #expect(rig["there"].messages(in: Rig.room).dropFirst().allSatisfy { $0.revision == 0 })
+      rig["here"].remove(id, in: Rig.room, by: ann)
+      await rig.wait(for: [], at: "there")
+    }
+  }
+
+  @Test func aPictureWithoutTextIsOneMessageWhereverItGoes() async throws {
+    let rig = try Rig.pair(
+      there: MemoryProvider {
+        $0.attachmentsPerMessage = 1
+        $0.captions = false
+      })
+    let image = Attachment(name: "a.png", mediaType: "image/png", reference: rig["here"].store([7]))
+    try await rig.relaying { _ in
+      rig["here"].say("", by: ann, in: Rig.room, attachments: [image])
+      rig["here"].say("next", by: ann, in: Rig.room)
+      await rig.wait(for: ["", "next"], at: "there")
+    }
+  }
+
   @Test func aLongTextIsSplitAndItsPartsAreEditedAndDeletedTogether() async throws {
     let rig = try Rig.pair(there: MemoryProvider { $0.bodyCharacters = 10 })
     let long = "one two three four five"

@@ -7,7 +7,7 @@ import Testing
 
   static let environment = [
     "FERRY_LOCAL_TOKEN": "local-token", "FERRY_CONSOLE_TOKEN": "console-token", "BOB_TOKEN": "bob-token",
-    "FACADE_SECRET": "facade-secret",
+    "FACADE_SECRET": "facade-secret", "REHEARSAL_TOKEN": "rehearsal-token",
   ]
 
   @Test("the demo is what the documentation promises")

@@ -24,6 +24,10 @@ import Testing
       ("$defs/serve", "serve: { no-such-key: 1 }"),
       ("$defs/serve/properties/local", "serve: { local: { listen: \"a:1\", tokens: [a], no-such-key: 1 } }"),
       ("$defs/token/anyOf/1", "serve: { local: { listen: \"a:1\", tokens: [{ token: a, no-such-key: 1 }] } }"),
+      (
+        "$defs/rehearsal",
+        "serve: { facades: [{ provider: x, listen: \"a:1\", rehearsal: { token: a, no-such-key: 1 } }] }"
+      ),
     ])
   func keys(pointer: String, text: String) throws {
     let error = try #require(throws: FerryError.self) { try Configuration.parse(text) }

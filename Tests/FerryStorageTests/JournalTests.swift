@@ -34,6 +34,30 @@ private func link(_ origin: String, copy: String, part: Int = 0) -> Link {
     }
   }
 
+  @Test func whatWasAcceptedLatelyIsKnownAsItWasLeft() async throws {
+    try await withJournal { journal in
+      var edited = posted("1")
+      edited.key = "1-edit"
+      if case .posted(var message) = edited.kind {
+        message.text = "changed"
+        message.revision = 7
+        edited.kind = .edited(message)
+      }
+      let deleted = Event(
+        key: "2-gone", channel: "lobby", time: Timestamp(milliseconds: 2), kind: .deleted(Deletion(id: "2")))
+      var elsewhere = posted("9")
+      elsewhere.channel = "other"
+      _ = try await journal.accept([posted("1"), posted("2"), posted("3")], from: "here") { _ in [toSite] }
+      _ = try await journal.accept([elsewhere, edited, deleted], from: "here") { _ in [toSite] }
+      let known = try await journal.recent("here", "lobby", limit: 10)
+      #expect(known.map(\.id) == ["2", "1", "3"])
+      #expect(known.map { $0.message?.text } == [nil, "changed", "text of 3"])
+      #expect(known[1].message?.revision == 7)
+      #expect(try await journal.recent("here", "lobby", limit: 1).map(\.id) == ["2"])
+      #expect(try await journal.recent("site", "lobby", limit: 10).isEmpty)
+    }
+  }
+
   @Test func whatCarriesAStampIsAnEchoAndGoesNowhere() async throws {
     try await withJournal { journal in
       let stamp = Stamp(bridge: "other", origin: site, id: "9")
