@@ -53,7 +53,7 @@ struct Invocation: Sendable {
 enum Commands {
   static let all: [Command] = [
     Demo.command, Serve.command, RelayCommand.command, Post.command, Tail.command, History.command,
-    Channels.command, Members.command, Check.command, ProvidersCommand.command, StatusCommand.command,
+    Channels.command, Members.command, Check.command, Plan.command, ProvidersCommand.command, StatusCommand.command,
     DeadCommand.command,
   ]
 

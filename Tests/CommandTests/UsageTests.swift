@@ -8,7 +8,8 @@ import Testing
       #expect(outcome.code == 0)
       #expect(outcome.errors.isEmpty)
       for command in [
-        "demo", "serve", "relay", "post", "tail", "history", "channels", "members", "check", "providers", "status",
+        "demo", "serve", "relay", "post", "tail", "history", "channels", "members", "check", "plan", "providers",
+        "status",
         "dead",
       ] {
         #expect(outcome.output.contains("ferry \(command)"), "\(command) is missing")
@@ -80,6 +81,33 @@ import Testing
       let json = try await ferry.run("providers", "--json")
       #expect(json.output.split(separator: "\n").count == 2)
       #expect(json.output.contains("\"provider\":\"pusher\""))
+    }
+  }
+}
+
+@Suite(.timeLimit(.minutes(2))) struct PlanTests {
+  @Test func thePlanOfTheDemoTellsOfEachLegAndNeedsNoServer() async throws {
+    try await withFerry { ferry in
+      let config = try ferry.write(
+        "plan.yaml",
+        """
+        accounts:
+          here: { provider: local, url: "http://127.0.0.1:1", token: t }
+          site: { provider: pusher, app_id: "1", key: k, secret: s }
+        bridges:
+          lobby: { between: ["here:lobby", "site:chat"] }
+          again: { from: "here:lobby", to: "site:chat" }
+        """)
+      let outcome = try await ferry.run("plan", "lobby", "--config", config)
+      #expect(outcome.code == 0)
+      #expect(outcome.output.hasPrefix("lobby\n  here:lobby -> site:chat\n    messages "), "\(outcome.output)")
+      #expect(outcome.output.contains("\n  site:chat -> here:lobby\n"))
+      #expect(outcome.output.hasSuffix("warning: here:lobby is copied to site:chat twice: by lobby and by again\n"))
+      let json = try await ferry.run("plan", "--json", "--config", config)
+      #expect(json.output.split(separator: "\n").count == 4)
+      let unknown = try await ferry.run("plan", "loby", "--config", config)
+      #expect(unknown.code == 64)
+      #expect(unknown.errors.contains("has no bridge \"loby\"; did you mean \"lobby\"?"))
     }
   }
 }

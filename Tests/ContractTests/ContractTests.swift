@@ -5,6 +5,8 @@ import Testing
 /// The providers, in one place. A new one is a line here and a harness beside this file.
 enum Subject: String, CaseIterable, Sendable, CustomTestStringConvertible {
   case memory, local, pusher
+  case pusherEncrypted = "pusher, encrypted"
+  case pusherPresence = "pusher, presence"
 
   var testDescription: String { rawValue }
 
@@ -13,6 +15,8 @@ enum Subject: String, CaseIterable, Sendable, CustomTestStringConvertible {
     case .memory: MemoryHarness()
     case .local: try await LocalHarness.start()
     case .pusher: try await PusherHarness.start()
+    case .pusherEncrypted: try await PusherHarness.start(channel: "private-encrypted-room")
+    case .pusherPresence: try await PusherHarness.start(channel: "presence-room")
     }
   }
 }
