@@ -38,6 +38,14 @@ let package = Package(
       "PusherProvider",
       ["FerryCore", "FerryRuntime", "FerryTransport", "FerryConfig", "FerryChat"],
       path: "providers/pusher", documents: ["README.md"]),
+    module(
+      "BackendlessProvider",
+      ["FerryCore", "FerryRuntime", "FerryTransport", "FerryConfig", "FerryChat"],
+      path: "providers/backendless", documents: ["README.md"]),
+    module(
+      "TwilioProvider",
+      ["FerryCore", "FerryRuntime", "FerryTransport", "FerryConfig", "FerryChat"],
+      path: "providers/twilio", documents: ["README.md"]),
     module("FerryTestKit", ["FerryCore", "FerryRuntime"]),
 
     .executableTarget(
@@ -66,6 +74,17 @@ let package = Package(
       name: "PusherTests",
       dependencies: [
         "FerryCore", "FerryRuntime", "FerryTransport", "FerryConfig", "FerryChat", "FerryTestKit", "PusherProvider",
+      ]),
+    .testTarget(
+      name: "BackendlessTests",
+      dependencies: [
+        "FerryCore", "FerryRuntime", "FerryTransport", "FerryConfig", "FerryChat", "FerryTestKit",
+        "BackendlessProvider",
+      ]),
+    .testTarget(
+      name: "TwilioTests",
+      dependencies: [
+        "FerryCore", "FerryRuntime", "FerryTransport", "FerryConfig", "FerryChat", "FerryTestKit", "TwilioProvider",
       ]),
     .testTarget(
       name: "ContractTests",

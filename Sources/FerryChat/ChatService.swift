@@ -10,6 +10,7 @@ package final class ChatService: Sendable {
   let database: Database
   let feed = Feed()
   let shelf: FileShelf
+  let observation = Locked<Observation?>(nil)
   let clock: any FerryClock
   let logger: Logger
   package let limits: ChatLimits

@@ -19,10 +19,10 @@ enum MessageRow {
 
   static let columns = """
     messages.id, client_id, author, author_name, author_avatar, text, format, time, revision, edited, deleted,
-    reply_to, extra, stamp
+    reply_to, extra, stamp, position
     """
 
-  /// The first 14 columns of the row are `columns`.
+  /// The first 15 columns of the row are `columns`.
   static func message(_ row: Row, room: ChannelID) throws -> ChatMessage {
     var message = Message(
       id: MessageID(String(row.integer(0))),
@@ -39,7 +39,7 @@ enum MessageRow {
     if let json = row.optionalText(13) { message.stamp = try Wire.value(Stamp.self, from: json.utf8) }
     return ChatMessage(
       message: message, room: room, clientID: row.optionalText(1).map { SendKey($0) },
-      deleted: row.optionalInteger(10).map(Timestamp.init(milliseconds:)))
+      deleted: row.optionalInteger(10).map(Timestamp.init(milliseconds:)), position: row.integer(14))
   }
 
   static func extra(_ message: Message) throws -> SQLValue {
