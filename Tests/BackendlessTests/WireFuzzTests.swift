@@ -81,6 +81,22 @@ import Testing
     }
   }
 
+  @Test func `conditions`() {
+    var random = Numbers(state: 4)
+    let seeds = [
+      "channel = 'x' AND created < 1796022761957", "NOT (a LIKE '%x_' OR b IN (1, 'two', 3.5)) AND c IS NOT NULL",
+      "`a b` BETWEEN -1 AND 1e9 OR d <> TRUE",
+    ].map { Array($0.utf8) }
+    var accepted = 0
+    for round in 0..<30_000 {
+      let text = String(decoding: Self.mutated(seeds[round % seeds.count], using: &random), as: UTF8.self)
+      guard let condition = try? SQLCondition(text) else { continue }
+      accepted += 1
+      _ = condition.matches(["a": "x", "b": 1, "channel": .null, "created": 5, "d": true])
+    }
+    #expect(accepted > 300, "only \(accepted) of the inputs were conditions")
+  }
+
   @Test func `sessions`() {
     var random = Numbers(state: 3)
     for _ in 0..<300 {
