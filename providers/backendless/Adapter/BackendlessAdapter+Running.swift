@@ -14,7 +14,7 @@ extension BackendlessAdapter {
     let connection = Locked(0)
   }
 
-  package func run(_ subscriptions: [Subscription], into inbox: any Inbox) async throws(FerryError) {
+  package func run(_ subscriptions: [FerryCore.Subscription], into inbox: any Inbox) async throws(FerryError) {
     for subscription in subscriptions { _ = try checked(subscription.channel) }
     if subscriptions.count > 1, settings.table != nil, settings.fields.channel == nil {
       throw FerryError(
@@ -47,7 +47,7 @@ extension BackendlessAdapter {
   // MARK: Handing on
 
   /// The one reader of the queue.
-  private func consume(_ subscriptions: [Subscription], _ run: Run) async throws(FerryError) {
+  private func consume(_ subscriptions: [FerryCore.Subscription], _ run: Run) async throws(FerryError) {
     var feed = ChannelFeed(adapter: self, inbox: run.inbox, connection: run.connection)
     try await feed.begin(subscriptions)
     while let first = await run.queue.next() { try await feed.take([first] + run.queue.drain(upTo: ChannelFeed.batch - 1)) }

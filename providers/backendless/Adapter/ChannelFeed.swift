@@ -61,7 +61,7 @@ struct ChannelFeed {
   // MARK: Beginning
 
   /// Remembers what was accepted before. Waits for as long as that takes.
-  mutating func begin(_ subscriptions: [Subscription]) async throws(FerryError) {
+  mutating func begin(_ subscriptions: [FerryCore.Subscription]) async throws(FerryError) {
     for subscription in subscriptions {
       let recent = try await recent(in: subscription.channel)
       rooms[subscription.channel] = Room(
