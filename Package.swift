@@ -90,7 +90,7 @@ let package = Package(
       name: "ContractTests",
       dependencies: [
         "FerryCore", "FerryRuntime", "FerryTransport", "FerryConfig", "FerryChat", "FerryTestKit",
-        "LocalProvider", "PusherProvider",
+        "LocalProvider", "PusherProvider", "BackendlessProvider",
       ]),
     .testTarget(
       name: "FaultTests", dependencies: ["FerryCore", "FerryRuntime", "FerryStorage", "FerryRelay", "FerryTestKit"]),

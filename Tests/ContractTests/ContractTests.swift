@@ -4,7 +4,7 @@ import Testing
 
 /// The providers, in one place. A new one is a line here and a harness beside this file.
 enum Subject: String, CaseIterable, Sendable, CustomTestStringConvertible {
-  case memory, local, pusher
+  case memory, local, pusher, backendless
 
   var testDescription: String { rawValue }
 
@@ -13,6 +13,7 @@ enum Subject: String, CaseIterable, Sendable, CustomTestStringConvertible {
     case .memory: MemoryHarness()
     case .local: try await LocalHarness.start()
     case .pusher: try await PusherHarness.start()
+    case .backendless: try await BackendlessHarness.start()
     }
   }
 }
