@@ -166,36 +166,73 @@ import Testing
   }
 }
 
-@Suite struct AdapterHistoryTests {
+@Suite struct AdapterWalkTests {
   private func row(_ id: String, created: Int64, time: Int64? = nil) -> JSONValue {
     ["objectId": .string(id), "created": .integer(created), "ferryTime": time.map(JSONValue.integer) ?? .null]
   }
 
-  @Test func `two lists become one in the order of their times, and the place goes on from there`() {
-    var merge = HistoryMerge(place: HistoryPlace(), limit: 3, isAscending: true, time: "ferryTime")
-    let page = merge.merge(
-      [row("T1", created: 9000, time: 1000), row("T2", created: 9000, time: 3000), row("T3", created: 9000, time: 4000)],
-      [row("P1", created: 2000), row("P2", created: 5000)])
-    #expect(page.compactMap { $0["objectId"]?.string } == ["T1", "P1", "T2"])
-    let next = merge.next
-    #expect(next?.timed == RowPlace(time: 3000, id: "T2"))
-    #expect(next?.plain == RowPlace(time: 2000, id: "P1"))
-    #expect(next.map { HistoryPlace($0.cursor) } == next)
-    var rest = HistoryMerge(place: next ?? HistoryPlace(), limit: 3, isAscending: true, time: "ferryTime")
-    let last = rest.merge([row("T3", created: 9000, time: 4000)], [row("P2", created: 5000)])
-    #expect(last.compactMap { $0["objectId"]?.string } == ["T3", "P2"])
+  private func ids(_ rows: [JSONValue]) -> [String] { rows.compactMap { $0["objectId"]?.string } }
+
+  /// What a service would answer that sorts as it is asked to.
+  private func answer(_ walk: RowWalk, _ rows: [JSONValue], limit: Int) throws -> [JSONValue] {
+    let condition = try walk.condition.map { try SQLCondition($0) }
+    let found = rows.filter { row in condition?.matches { row[$0] } ?? true }
+    let isByID = walk.sort.hasPrefix("objectId")
+    let sorted = found.enumerated().sorted { left, right in
+      if isByID { return left.element["objectId"]?.string ?? "" < right.element["objectId"]?.string ?? "" }
+      let (one, two) = (left.element[walk.column]?.integer ?? 0, right.element[walk.column]?.integer ?? 0)
+      if one == two { return left.offset < right.offset }
+      return walk.isAscending ? one < two : one > two
+    }
+    return sorted.prefix(limit).map(\.element)
+  }
+
+  @Test(arguments: [true, false]) func `a way leads past every row once, however many share a time`(ascending: Bool) throws {
+    var rows: [JSONValue] = []
+    for (time, count) in [(1000, 3), (2000, 450), (3000, 1), (4000, 99), (5000, 260)] {
+      for number in 0..<count { rows.append(row("it's \(count - number)/\(time)", created: Int64(time))) }
+    }
+    rows.append(row("odd\\", created: 6000))
+    var walk = RowWalk(by: "created", ascending: ascending)
+    var seen: [String] = []
+    while !walk.isDone, seen.count <= rows.count {
+      let page = try answer(walk, rows, limit: 100)
+      let new = walk.new(page)
+      for row in new { walk.pass(row) }
+      seen += ids(new)
+      walk.endPage(isLast: page.count < 100, isIdle: new.isEmpty)
+      // As text and back it is the same way.
+      walk = try #require(RowWalk(walk.value, by: "created", ascending: ascending))
+    }
+    #expect(seen.count == rows.count)
+    #expect(Set(seen).count == rows.count)
+    let first = ascending ? Array(ids(rows).prefix(3)) : ["odd\\"]
+    #expect(Array(seen.prefix(first.count)) == first)
+  }
+
+  @Test func `two ways become one in the order of their times, and the place goes on from there`() {
+    var merge = HistoryMerge(nil, time: "ferryTime", ascending: true)
+    let timed = [
+      row("T1", created: 9000, time: 1000), row("T2", created: 9000, time: 3000), row("T3", created: 9000, time: 4000),
+    ]
+    let page = merge.merge(timed, [row("P1", created: 2000), row("P2", created: 5000)], limit: 3)
+    #expect(ids(page) == ["T1", "P1", "T2"])
+    var rest = HistoryMerge(merge.next, time: "ferryTime", ascending: true)
+    #expect(rest.timed.condition == "ferryTime > 3000 or (ferryTime = 3000 and objectId not in ('T2'))")
+    #expect(ids(rest.merge([timed[2]], [row("P2", created: 5000)], limit: 3)) == ["T3", "P2"])
     #expect(rest.next == nil)
   }
 
   @Test func `newest first is the same backwards`() {
-    var merge = HistoryMerge(place: HistoryPlace(), limit: 10, isAscending: false, time: "ferryTime")
-    let page = merge.merge([row("T2", created: 1, time: 3000)], [row("P2", created: 5000), row("P1", created: 2000)])
-    #expect(page.compactMap { $0["objectId"]?.string } == ["P2", "T2", "P1"])
+    var merge = HistoryMerge(nil, time: "ferryTime", ascending: false)
+    let page = merge.merge(
+      [row("T2", created: 1, time: 3000)], [row("P2", created: 5000), row("P1", created: 2000)], limit: 10)
+    #expect(ids(page) == ["P2", "T2", "P1"])
     #expect(merge.next == nil)
   }
 
   @Test func `rows without what they are sorted by end nothing and stop nothing`() {
-    var merge = HistoryMerge(place: HistoryPlace(), limit: 10, isAscending: true, time: "ferryTime")
-    #expect(merge.merge(["x", .null, row("T", created: 1, time: 2)], [[:], row("P", created: 1)]).count == 2)
+    var merge = HistoryMerge("rubbish", time: "ferryTime", ascending: true)
+    #expect(merge.merge(["x", .null, row("T", created: 1, time: 2)], [[:], row("P", created: 1)], limit: 10).count == 2)
   }
 }

@@ -79,27 +79,32 @@ extension BackendlessAdapter: HistoryProvider {
   ) async throws(FerryError) -> HistoryPage {
     let table = try table(doing: "read the history")
     let limit = min(max(limit, 1), BackendlessAPI.pageSize)
-    let isAscending = order == .oldestFirst
-    let place = cursor.map { HistoryPlace($0) } ?? HistoryPlace()
     let own = try condition(channel)
     let scope = own.isEmpty ? nil : own
     let time = settings.fields.time
-    func list(_ column: String, _ kind: String?, _ place: RowPlace?) async throws(FerryError) -> [JSONValue]? {
-      let after = place.map { Condition.after($0, by: column, ascending: isAscending) ?? "1 = 0" }
-      do throws(FerryError) {
-        return try await api.rows(
-          of: table, where: Condition.all([scope, kind, after]),
-          sortBy: Condition.sort(by: column, ascending: isAscending), limit: limit, doing: "read the history")
-      } catch  where error.code == .notFound { return nil }
-    }
+    var merge = HistoryMerge(cursor, time: time, ascending: order == .oldestFirst)
     // A table that has no column for the time has none of Ferry's rows, but may have others.
-    let timed = place.isTimedDone ? [] : try await list(time, "\(time) is not null", place.timed)
-    let plain = place.isPlainDone ? [] : try await list("created", timed == nil ? nil : "\(time) is null", place.plain)
-    var merge = HistoryMerge(place: place, limit: limit, isAscending: isAscending, time: time)
-    let rows = merge.merge(timed ?? [], plain ?? [])
+    let timed = try await rows(of: table, [scope, "\(time) is not null"], along: merge.timed, limit)
+    let kind = timed == nil ? nil : "\(time) is null"
+    let plain = try await rows(of: table, [scope, kind], along: merge.plain, limit)
+    let rows = merge.merge(timed ?? [], plain ?? [], limit: limit)
     let messages = rows.compactMap { row -> Message? in
       if case .message(let said)? = reader.row(row) { said.message } else { nil }
     }
-    return HistoryPage(messages: messages, next: merge.next?.cursor)
+    return HistoryPage(messages: messages, next: merge.next)
+  }
+
+  /// Nil where the table, or a column of it, is not there.
+  private func rows(
+    of table: String, _ parts: [String?], along walk: RowWalk, _ limit: Int
+  ) async throws(FerryError) -> [JSONValue]? {
+    if walk.isDone { return [] }
+    do throws(FerryError) {
+      return try await api.rows(
+        of: table, where: Condition.all(parts + [walk.condition]), sortBy: walk.sort, limit: limit,
+        doing: "read the history")
+    } catch  where error.code == .notFound {
+      return nil
+    }
   }
 }

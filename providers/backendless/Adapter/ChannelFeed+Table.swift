@@ -61,14 +61,13 @@ extension ChannelFeed {
   // MARK: Questions
 
   /// A table that is not there yet has no rows.
-  private func rows(where parts: [String?], sortBy column: String, ascending: Bool = true, limit: Int = 100)
-    async throws(FerryError) -> [JSONValue]
-  {
+  private func rows(
+    where parts: [String?], sortBy order: String, limit: Int = 100
+  ) async throws(FerryError) -> [JSONValue] {
     let table = try adapter.table(doing: "read the table")
     do throws(FerryError) {
       return try await adapter.api.rows(
-        of: table, where: Condition.all(parts), sortBy: Condition.sort(by: column, ascending: ascending), limit: limit,
-        doing: "read the table")
+        of: table, where: Condition.all(parts), sortBy: order, limit: limit, doing: "read the table")
     } catch  where error.code == .notFound {
       return []
     }
@@ -82,8 +81,8 @@ extension ChannelFeed {
   /// The first time: what is there already is not news.
   private mutating func beginHere(_ channel: ChannelID) async throws(FerryError) {
     let own = try own(channel)
-    let newest = try await rows(where: [own], sortBy: "created", ascending: false)
-    let changed = try await rows(where: [own, "updated is not null"], sortBy: "updated", ascending: false, limit: 1)
+    let newest = try await rows(where: [own], sortBy: "created desc")
+    let changed = try await rows(where: [own, "updated is not null"], sortBy: "updated desc", limit: 1)
     let created = newest.first?["created"]?.integer ?? 0
     let updated = changed.first?["updated"]?.integer ?? 0
     let ids = Set(newest.filter { $0["created"]?.integer == created }.compactMap { $0["objectId"]?.text })
@@ -113,31 +112,33 @@ extension ChannelFeed {
 
   // MARK: New rows
 
-  /// Rows since the cursor, less a margin, in their order: by the service's second, then by their own time.
+  /// Rows since the cursor, less a margin, in their order: by the service's second, then by their own time where they
+  /// have one.
   private mutating func readNew(_ channel: ChannelID, isCatchingUp: Bool) async throws(FerryError) {
     guard let cursor = rooms[channel]?.cursor else { return }
     let own = try own(channel)
-    var place: RowPlace?
+    var walk = RowWalk(by: "created", ascending: true)
     var second: [(said: ChatReader.Said, asOf: UInt64)] = []
     var newest: Int64 = 0
-    while true {
+    while !walk.isDone {
       let asOf = rooms[channel]?.book.mark ?? 0
-      let start = place.map { Condition.after($0, by: "created", ascending: true) ?? "created > \($0.time)" }
-      let page = try await rows(where: [own, start ?? "created >= \(cursor.createdSince)"], sortBy: "created")
-      for row in page {
-        guard let created = row["created"]?.integer, let id = row["objectId"]?.text else { continue }
-        if created != place?.time {
+      let page = try await rows(
+        where: [own, walk.condition ?? "created >= \(cursor.createdSince)"], sortBy: walk.sort)
+      let new = walk.new(page)
+      for row in new {
+        guard let (created, id) = walk.place(of: row) else { continue }
+        if created != walk.time {
           found(&second, in: channel, isCatchingUp)
-          // Each second of a long absence by itself, lest everything be kept in memory.
+          // A long absence is handed over as it is read, lest everything be kept in memory.
           if isCatchingUp, events.count >= Self.batch { try await move(channel, created: newest) }
         }
-        place = RowPlace(time: created, id: id)
+        walk.pass(row)
         newest = max(newest, created)
         if cursor.floor?.admits(created, id) != false, case .message(let said)? = adapter.reader.row(row) {
           second.append((said, asOf))
         }
       }
-      if page.count < BackendlessAPI.pageSize { break }
+      walk.endPage(isLast: page.count < BackendlessAPI.pageSize, isIdle: new.isEmpty)
     }
     found(&second, in: channel, isCatchingUp)
     // While candidates wait, the cursor does too: they are read again if they are lost with this process.
@@ -148,8 +149,7 @@ extension ChannelFeed {
     _ second: inout [(said: ChatReader.Said, asOf: UInt64)], in channel: ChannelID, _ isCatchingUp: Bool
   ) {
     let due = now.advanced(by: Self.candidateTime)
-    second.sort { ($0.said.message.time, $0.said.message.id) < ($1.said.message.time, $1.said.message.id) }
-    for (said, asOf) in second {
+    for (said, asOf) in Self.ordered(second) {
       if !isCatchingUp, rooms[channel]?.book.isPosted(said.message.id) == false {
         rooms[channel]?.candidates.append((said, asOf))
         if rooms[channel]?.candidatesDue == nil { rooms[channel]?.candidatesDue = due }
@@ -158,6 +158,16 @@ extension ChannelFeed {
       }
     }
     second = []
+  }
+
+  /// Those of one second whose times are finer, by these; all others stay as they are.
+  private static func ordered(
+    _ second: [(said: ChatReader.Said, asOf: UInt64)]
+  ) -> [(said: ChatReader.Said, asOf: UInt64)] {
+    second.enumerated().sorted { left, right in
+      let (one, two) = (left.element.said.message.time, right.element.said.message.time)
+      return one == two ? left.offset < right.offset : one < two
+    }.map(\.element)
   }
 
   /// What nobody has told of in the meantime, nobody will.
@@ -173,16 +183,15 @@ extension ChannelFeed {
   private mutating func readChanged(_ channel: ChannelID) async throws(FerryError) {
     guard let cursor = rooms[channel]?.cursor else { return }
     let own = try own(channel)
-    var place: RowPlace?
-    var newest: Int64 = 0
-    while true {
+    var walk = RowWalk(by: "updated", ascending: true)
+    while !walk.isDone {
       let asOf = rooms[channel]?.book.mark ?? 0
-      let start = place.map { Condition.after($0, by: "updated", ascending: true) ?? "updated > \($0.time)" }
-      let page = try await rows(where: [own, start ?? "updated >= \(cursor.updatedSince)"], sortBy: "updated")
-      for row in page {
-        guard let updated = row["updated"]?.integer, let id = row["objectId"]?.text else { continue }
-        place = RowPlace(time: updated, id: id)
-        newest = max(newest, updated)
+      let page = try await rows(
+        where: [own, walk.condition ?? "updated >= \(cursor.updatedSince)"], sortBy: walk.sort)
+      let new = walk.new(page)
+      for row in new {
+        walk.pass(row)
+        guard let (updated, id) = walk.place(of: row) else { continue }
         let isOld = updated <= cursor.floor?.updated ?? .min
         guard !isOld || rooms[channel]?.book.isKnown(MessageID(id)) == true,
           case .message(let said)? = adapter.reader.row(row)
@@ -190,9 +199,9 @@ extension ChannelFeed {
         observe(said, .listedAsChanged(asOf: asOf), in: channel)
       }
       if events.count >= Self.batch { try await handOver() }
-      if page.count < BackendlessAPI.pageSize { break }
+      walk.endPage(isLast: page.count < BackendlessAPI.pageSize, isIdle: new.isEmpty)
     }
-    try await move(channel, updated: newest)
+    try await move(channel, updated: walk.time)
   }
 
   /// Compares the last messages with the table: what is not there any more was deleted.
@@ -208,7 +217,7 @@ extension ChannelFeed {
       do throws(FerryError) {
         rows = try await adapter.api.rows(
           of: table, where: "objectId in (\(quoted.joined(separator: ",")))",
-          sortBy: Condition.sort(by: "created", ascending: true), doing: "compare with the table")
+          sortBy: "created asc", doing: "compare with the table")
       } catch  where error.code == .notFound {
         // A table that is gone as a whole is somebody's mistake rather than everybody's deletion.
         return

@@ -22,7 +22,6 @@ struct ChatReader: Sendable {
     var updated: Int64?
 
     var isRow: Bool { created != nil }
-    var place: RowPlace? { created.map { RowPlace(time: $0, id: message.id.rawValue) } }
   }
 
   // MARK: What is published
