@@ -12,9 +12,10 @@ import Testing
       time: Timestamp(milliseconds: 1_796_022_762_000))
     message.revision = Int(updated ?? 0)
     message.edited = updated.map { Timestamp(milliseconds: $0) }
-    message.attachments = picture.map {
-      [Attachment(name: "a", mediaType: "image/png", reference: .url($0))]
-    } ?? []
+    message.attachments =
+      picture.map {
+        [Attachment(name: "a", mediaType: "image/png", reference: .url($0))]
+      } ?? []
     message.attributes = created.map { ["created": .integer($0)] }
     return ChatReader.Said(message: message, created: created, updated: updated)
   }
@@ -53,7 +54,9 @@ import Testing
     _ = book.observe(said("a"), .created)
     var revisions: [Int] = []
     for text in ["b", "a", "b"] {
-      guard case .edited(let message)? = book.observe(said(text, updated: 1_796_022_763_000), .changed) else { continue }
+      guard case .edited(let message)? = book.observe(said(text, updated: 1_796_022_763_000), .changed) else {
+        continue
+      }
       revisions.append(message.revision)
     }
     #expect(revisions == [1_796_022_763_000, 1_796_022_763_001, 1_796_022_763_002])
@@ -187,7 +190,9 @@ import Testing
     return sorted.prefix(limit).map(\.element)
   }
 
-  @Test(arguments: [true, false]) func `a way leads past every row once, however many share a time`(ascending: Bool) throws {
+  @Test(arguments: [true, false]) func `a way leads past every row once, however many share a time`(ascending: Bool)
+    throws
+  {
     var rows: [JSONValue] = []
     for (time, count) in [(1000, 3), (2000, 450), (3000, 1), (4000, 99), (5000, 260)] {
       for number in 0..<count { rows.append(row("it's \(count - number)/\(time)", created: Int64(time))) }
@@ -233,6 +238,7 @@ import Testing
 
   @Test func `rows without what they are sorted by end nothing and stop nothing`() {
     var merge = HistoryMerge("rubbish", time: "ferryTime", ascending: true)
-    #expect(merge.merge(["x", .null, row("T", created: 1, time: 2)], [[:], row("P", created: 1)], limit: 10).count == 2)
+    #expect(
+      merge.merge(["x", .null, row("T", created: 1, time: 2)], [[:], row("P", created: 1)], limit: 10).count == 2)
   }
 }

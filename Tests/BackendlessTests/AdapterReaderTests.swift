@@ -45,7 +45,9 @@ import Testing
         Attachment(name: "A.png", mediaType: "image/png", reference: .provider("http://own/tmpChatFiles/A.png"))
       ])
     let other: JSONValue = ["userName": "ann", "imageUrl": "https://elsewhere/cat.jpg?x=1"]
-    #expect(message(reader().published(frame(other), now: now))?.attachments.first?.reference == .url("https://elsewhere/cat.jpg?x=1"))
+    #expect(
+      message(reader().published(frame(other), now: now))?.attachments.first?.reference
+        == .url("https://elsewhere/cat.jpg?x=1"))
     #expect(reader().published(frame(["pictureUrl": "file:///etc/passwd"]), now: now) == nil)
   }
 
@@ -219,7 +221,9 @@ import Testing
 
 @Suite struct AdapterMemberTests {
   private func frame(_ status: String, _ people: [(String, String?)]) -> JSONValue {
-    let data = people.map { JSONValue.object(["connectionId": .string($0.0), "userId": $0.1.map(JSONValue.string) ?? .null]) }
+    let data = people.map {
+      JSONValue.object(["connectionId": .string($0.0), "userId": $0.1.map(JSONValue.string) ?? .null])
+    }
     return ["status": .string(status), "data": .array(data)]
   }
 

@@ -29,7 +29,13 @@ final class AdapterRig: Sendable {
     self.server = server
   }
 
-  static func serving(_ body: @escaping @Sendable (AdapterRig) async throws -> Void) async throws {
+  /// What stands between server and facade: answers by itself, or changes what the facade is asked.
+  typealias Filter = @Sendable (inout HTTPRequest) -> HTTPResponse?
+
+  static func serving(
+    adjust: (inout BackendlessFacade.Settings) -> Void = { _ in }, filter: @escaping Filter = { _ in nil },
+    _ body: @escaping @Sendable (AdapterRig) async throws -> Void
+  ) async throws {
     let folder = try TemporaryFolder()
     let chat = try ChatService(path: folder.file("chat.db"), files: folder.file("files"), logger: .silent)
     let loop = try LoopExecutor(name: "adapter-test")
@@ -40,10 +46,17 @@ final class AdapterRig: Sendable {
     let client = HTTPClient(loop: loop, guard: AddressGuard(allowedHosts: ["127.0.0.1"]), logger: .silent)
     var settings = BackendlessFacade.Settings(appID: "APPID", apiKey: Secret("KEY"))
     settings.passwordRounds = 10
+    adjust(&settings)
     let facade = BackendlessFacade(
-      settings: settings, chat: chat, client: client, rehearsal: nil, clock: SystemClock(), logger: .silent, metrics: nil)
+      settings: settings, chat: chat, client: client, rehearsal: nil, clock: SystemClock(), logger: .silent,
+      metrics: nil)
     let server = try HTTPServer(
-      HTTPServer.Settings(stopTimeout: .milliseconds(200)), loop: loop, logger: .silent, handler: facade.handle)
+      HTTPServer.Settings(stopTimeout: .milliseconds(200)), loop: loop, logger: .silent
+    ) { request in
+      var request = request
+      if let answer = filter(&request) { return answer }
+      return await facade.handle(request)
+    }
     let proxy = try await FaultProxy.start(to: server.port)
     let rig = AdapterRig(facade: facade, chat: chat, proxy: proxy, client: client, server: server)
     do {

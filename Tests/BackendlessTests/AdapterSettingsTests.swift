@@ -99,7 +99,8 @@ import Testing
     (6000, 404, .notFound), (6006, 400, .badRequest), (6018, 400, .conflict), (8011, 400, .badRequest),
     (99_999, 400, .badRequest), (99_999, 403, .forbidden),
   ])
-  func `a code of the service means one thing, and nothing was done`(code: Int, status: Int, expected: FerryError.Code) {
+  func `a code of the service means one thing, and nothing was done`(code: Int, status: Int, expected: FerryError.Code)
+  {
     let fault = ServiceFault(["code": .integer(Int64(code)), "message": "words", "errorData": [:]], status: status)
     let error = fault.error(doing: "try")
     #expect(error.code == expected)
@@ -111,7 +112,8 @@ import Testing
 
   @Test func `what may pass by itself may be tried again`() {
     for code in [3002, 3044] {
-      #expect(ServiceFault(["code": .integer(Int64(code))], status: 400).error(doing: "x").retry == .after(.seconds(60)))
+      #expect(
+        ServiceFault(["code": .integer(Int64(code))], status: 400).error(doing: "x").retry == .after(.seconds(60)))
     }
     let limited = ServiceFault(["code": 999, "message": "limit"], status: 429).error(doing: "x", retryAfter: "7")
     #expect(limited.code == .rateLimited)

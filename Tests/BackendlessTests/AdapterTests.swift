@@ -242,7 +242,8 @@ import Testing
     try await AdapterRig.serving { rig in
       let adapter = rig.adapter()
       let bytes = Crypto.randomBytes(200_000)
-      let reference = try await adapter.upload(.bytes(bytes), name: "a \"cat\".png", mediaType: "image/png", to: "lobby")
+      let reference = try await adapter.upload(
+        .bytes(bytes), name: "a \"cat\".png", mediaType: "image/png", to: "lobby")
       guard case .provider(let url) = reference else {
         Issue.record("the file is elsewhere")
         return

@@ -131,7 +131,9 @@ private struct BackendlessWatcher: ChannelWatcher {
   func messages(_ count: Int) async -> [Seen] {
     var all: [Seen] = []
     while all.count < count, let (name, argument) = await next() {
-      guard name == "SUB_RES", argument["id"]?.string == "m", let message = argument["data"]?["message"] else { continue }
+      guard name == "SUB_RES", argument["id"]?.string == "m", let message = argument["data"]?["message"] else {
+        continue
+      }
       all.append(Seen(author: message["userName"]?.string ?? "", text: message["messageText"]?.string ?? ""))
     }
     return all

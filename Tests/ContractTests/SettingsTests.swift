@@ -56,7 +56,9 @@ import Testing
       value = try #require(value[step], "the schema has no \(pointer)")
     }
     // The sections' own keys are read before the provider reads its own.
-    let described = try #require(value["properties"]?.object).keys.filter { !["provider", "listen", "rehearsal"].contains($0) }
+    let described = try #require(value["properties"]?.object).keys.filter {
+      !["provider", "listen", "rehearsal"].contains($0)
+    }
     #expect(described.sorted() == accepted, "\(pointer)")
   }
 }

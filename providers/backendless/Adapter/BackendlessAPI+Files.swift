@@ -24,7 +24,8 @@ extension BackendlessAPI {
   ) async throws(FerryError) -> String {
     let form = MultipartFile(bytes, name: name, mediaType: mediaType)
     var request = ClientRequest(
-      method: "POST", url: base + Self.path(path) + "?overwrite=true", body: .stream(form.body), deadline: Self.deadline)
+      method: "POST", url: base + Self.path(path) + "?overwrite=true", body: .stream(form.body), deadline: Self.deadline
+    )
     request.headers.set("Content-Type", form.contentType)
     let response = try await send(request, doing: doing)
     let answer = JSONText.value(try await response.collect(upTo: 64 << 10))
@@ -35,7 +36,8 @@ extension BackendlessAPI {
   }
 
   func list(_ folder: String, pattern: String = "*", offset: Int = 0) async throws(FerryError) -> [File] {
-    let query = "?pattern=\(PercentEncoding.encode(pattern))&sub=false&pagesize=\(Self.pageSize)&offset=\(max(offset, 0))"
+    let query =
+      "?pattern=\(PercentEncoding.encode(pattern))&sub=false&pagesize=\(Self.pageSize)&offset=\(max(offset, 0))"
     let answer = try await call("GET", Self.path(folder) + query, doing: "list the files")
     return (answer.array ?? []).compactMap { file in
       guard let name = file["name"]?.string else { return nil }
@@ -66,7 +68,8 @@ extension BackendlessAPI {
     let path = url.dropFirst(origin.utf8.count).prefix { $0 != "?" && $0 != "#" }
     // As a path is after percent-decoding, however often somebody decodes it.
     let parts = path.split(separator: "/", omittingEmptySubsequences: true).map { PercentEncoding.decode($0) }
-    guard !parts.contains(where: { $0 == "." || $0 == ".." || $0.contains("/") || $0.contains("\\") || $0.contains("%2") })
+    guard
+      !parts.contains(where: { $0 == "." || $0 == ".." || $0.contains("/") || $0.contains("\\") || $0.contains("%2") })
     else { return false }
     switch place {
     case .app(let server, let id, _):
@@ -93,7 +96,8 @@ struct MultipartFile: Sendable {
   let contentType: String
   let body: ByteStream
 
-  init(_ bytes: ByteStream, name: String, mediaType: String, boundary: String = "ferry-" + Crypto.randomHex(bytes: 12)) {
+  init(_ bytes: ByteStream, name: String, mediaType: String, boundary: String = "ferry-" + Crypto.randomHex(bytes: 12))
+  {
     contentType = "multipart/form-data; boundary=\(boundary)"
     let head =
       "--\(boundary)\r\nContent-Disposition: form-data; name=\"file\"; filename=\"\(Self.quotable(name))\"\r\n"

@@ -193,7 +193,8 @@ final class BackendlessAPI: Sendable {
     // The key and the user's token go there: not in clear where the service itself is reached by TLS.
     guard origin.hasPrefix("https:") || base.hasPrefix("http:") else {
       throw FerryError(
-        .badData, "The service names a real-time address without TLS. Set receive: legacy_polling, or mend the service.")
+        .badData, "The service names a real-time address without TLS. Set receive: legacy_polling, or mend the service."
+      )
     }
     switch settings.place {
     case .app(_, let id, let key): return RealtimePlace(url: origin, appID: id, key: key.reveal())

@@ -86,14 +86,17 @@ extension BackendlessAdapter {
     guard let table = settings.table, !channels.isEmpty else { return all }
     if let column = settings.fields.channel {
       for change in [RealtimeSession.RowChange.updated, .deleted] {
-        add(.looseRows(change), nil, "OBJECTS_CHANGES", Self.changes(change.rawValue, of: table, where: "\(column) is null"))
+        add(
+          .looseRows(change), nil, "OBJECTS_CHANGES",
+          Self.changes(change.rawValue, of: table, where: "\(column) is null"))
       }
     }
     for change in ["bulk-created", "bulk-updated", "bulk-deleted", "bulk-upserted"] {
       let id = identity.id(for: change)
       all.append(
         RealtimeSession.Subscription(
-          id: id, role: .bulk, channel: nil, name: "OBJECTS_CHANGES", options: Self.changes(change, of: table, where: "")))
+          id: id, role: .bulk, channel: nil, name: "OBJECTS_CHANGES",
+          options: Self.changes(change, of: table, where: "")))
     }
     return all
   }

@@ -10,8 +10,15 @@ extension BackendlessAdapter {
     let queue = BoundedChannel<ChannelFeed.Item>(capacity: 512)
     /// Typing of users whose names have to be looked up: the newest only.
     let typing = BoundedChannel<(ChannelID, CommandReader.Command)>(capacity: 16)
+    /// What else needs names: messages do not wait for these.
+    let people = BoundedChannel<Heard>(capacity: 256)
     /// Counts the connections.
     let connection = Locked(0)
+  }
+
+  private enum Heard: Sendable {
+    case users(ChannelID, JSONValue, own: Set<String>)
+    case mark(ChannelID, MessageID, ReadMark.State, CommandReader.Command)
   }
 
   package func run(_ subscriptions: [FerryCore.Subscription], into inbox: any Inbox) async throws(FerryError) {
@@ -26,6 +33,7 @@ extension BackendlessAdapter {
       try await withThrowingTaskGroup(of: Void.self) { group in
         group.addTask { try await self.consume(subscriptions, run) }
         group.addTask { await self.nameTypists(run) }
+        group.addTask { await self.namePeople(run) }
         group.addTask { await self.keepTime(run) }
         group.addTask {
           if self.settings.receive == .realtime {
@@ -50,7 +58,9 @@ extension BackendlessAdapter {
   private func consume(_ subscriptions: [FerryCore.Subscription], _ run: Run) async throws(FerryError) {
     var feed = ChannelFeed(adapter: self, inbox: run.inbox, connection: run.connection)
     try await feed.begin(subscriptions)
-    while let first = await run.queue.next() { try await feed.take([first] + run.queue.drain(upTo: ChannelFeed.batch - 1)) }
+    while let first = await run.queue.next() {
+      try await feed.take([first] + run.queue.drain(upTo: ChannelFeed.batch - 1))
+    }
   }
 
   private func keepTime(_ run: Run) async {
@@ -63,6 +73,26 @@ extension BackendlessAdapter {
       guard case .typing(let on) = command.content, let user = command.userID else { continue }
       let author = await people.author(user)
       run.inbox.typing(Typing(channel: channel, by: author, on: on, stamp: command.stamp))
+    }
+  }
+
+  /// Who comes and goes, and who has read what. A user is there as long as one of their connections is, over all
+  /// connections of ours.
+  private func namePeople(_ run: Run) async {
+    var lists: [ChannelID: MemberList] = [:]
+    while let heard = await run.people.next() {
+      switch heard {
+      case .users(let channel, let frame, let own):
+        let change = lists[channel, default: MemberList()].apply(frame, own: own)
+        let users = lists[channel]?.users ?? []
+        present.withLock { $0[channel, default: Presence()].users = users }
+        for user in change.left { await run.queue.send(.member(channel, await people.author(user), joined: false)) }
+        for user in change.joined { await run.queue.send(.member(channel, await people.author(user), joined: true)) }
+      case .mark(let channel, let id, let state, let command):
+        var by = command.by
+        if by == nil, let user = command.userID { by = await people.author(user) }
+        await run.queue.send(.mark(channel, ReadMark(upTo: id, by: by, state: state, stamp: command.stamp)))
+      }
     }
   }
 
@@ -179,7 +209,7 @@ extension BackendlessAdapter {
     switch (subscription.role, subscription.channel) {
     case (.messages, let channel?): await run.queue.send(.published(channel, data))
     case (.commands, let channel?): await hear(command: data, in: channel, over: link, run)
-    case (.users, let channel?): await run.queue.send(.users(channel, data, own: link.ownIDs))
+    case (.users, let channel?): await run.people.send(.users(channel, data, own: link.ownIDs))
     case (.rows(let change), let channel?): await run.queue.send(.row(channel, change, data))
     case (.looseRows(let change), _): await run.queue.send(.row(nil, change, data))
     case (.bulk, _): await run.queue.send(.bulk)
@@ -189,7 +219,13 @@ extension BackendlessAdapter {
 
   private func hear(command data: JSONValue, in channel: ChannelID, over link: RealtimeLink, _ run: Run) async {
     guard let command = commands.read(data) else { return }
-    guard case .typing(let on) = command.content else { return _ = await run.queue.send(.command(channel, command)) }
+    let on: Bool
+    switch command.content {
+    case .typing(let isOn): on = isOn
+    case .mark(let id, let state):
+      await run.people.send(.mark(channel, id, state, command))
+      return
+    }
     // What this connection sent for the relay is nobody's news.
     if command.stamp != nil, let sender = command.connectionID, link.ownIDs.contains(sender) { return }
     let by = command.by ?? command.userID.flatMap { people.known($0) } ?? command.anonymous
@@ -231,9 +267,10 @@ extension BackendlessAdapter {
         run.connection.withLock { $0 += 1 }
         await run.queue.send(.lost(since: lastHeard))
         let held = Duration.milliseconds(clock.now().milliseconds - began.milliseconds)
-        let failure = if case .after(let wait) = error.retry { ReconnectPolicy.Failure.after(wait) } else {
-          ReconnectPolicy.Failure.unknown
-        }
+        let failure =
+          if case .after(let wait) = error.retry { ReconnectPolicy.Failure.after(wait) } else {
+            ReconnectPolicy.Failure.unknown
+          }
         let wait = policy.delay(after: failure, connectedFor: held) ?? .seconds(1)
         began = clock.now()
         guard (try? await clock.sleep(for: wait)) != nil else { return }

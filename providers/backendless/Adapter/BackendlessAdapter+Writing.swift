@@ -137,9 +137,11 @@ extension BackendlessAdapter: MembershipProvider {
   /// Those who are connected and logged in, and those who have announced themselves since this adapter listens.
   package func members(of channel: ChannelID) async throws(FerryError) -> [Author] {
     _ = try checked(channel)
-    if live.withLock({ $0 }) != nil, let presence = present.withLock({ $0[channel] }) { return presence.everybody }
+    if live.withLock({ $0 }) != nil, let heard = present.withLock({ $0[channel] }) {
+      return await people.everybody(heard)
+    }
     guard settings.receive == .realtime else {
-      if let presence = present.withLock({ $0[channel] }) { return presence.everybody }
+      if let heard = present.withLock({ $0[channel] }) { return await people.everybody(heard) }
       throw FerryError(.unsupported, "Who is there is told by the real-time service, and the account polls.")
     }
     let listing = BoundedChannel<JSONValue>(capacity: 4)
@@ -157,8 +159,8 @@ extension BackendlessAdapter: MembershipProvider {
     var list = MemberList()
     _ = list.apply(frame, own: own)
     var presence = present.withLock { $0[channel] } ?? Presence()
-    for user in list.users { presence.users[user] = await people.author(user) }
-    return presence.everybody
+    presence.users = list.users
+    return await people.everybody(presence)
   }
 
   private static func first(

@@ -123,15 +123,9 @@ package final class BackendlessAdapter: ChatProvider {
 /// Who is in a channel, as far as was heard.
 struct Presence: Sendable {
   /// Logged in and connected, by user id.
-  var users: [String: Author] = [:]
+  var users: Set<String> = []
   /// Announced by a notice, by name.
   var announced: [String: Author] = [:]
-
-  var everybody: [Author] {
-    let names = Set(users.values.map(\.name))
-    return users.values.sorted { $0.name < $1.name }
-      + announced.values.filter { !names.contains($0.name) }.sorted { $0.name < $1.name }
-  }
 }
 
 /// A dictionary that forgets its oldest entries.

@@ -44,7 +44,8 @@ struct ChannelBook: Sendable {
     self.init(limit: limit)
     for item in recent.reversed() {
       guard let message = item.message else {
-        note(item.id, Known(content: 0, updated: 0, revision: 0, isRow: false, isPosted: true, isDeleted: true, step: 0))
+        note(
+          item.id, Known(content: 0, updated: 0, revision: 0, isRow: false, isPosted: true, isDeleted: true, step: 0))
         continue
       }
       let isRow = message.attributes?["created"]?.integer != nil

@@ -89,7 +89,8 @@ extension ChannelFeed {
     // Too many to name: what else comes in that second is heard of all the same.
     let floor = ids.count < 100 ? created : created + 1
     let cursor = FeedCursor(
-      created: created, updated: updated, floor: .init(created: floor, updated: updated, ids: ids.count < 100 ? ids : []))
+      created: created, updated: updated,
+      floor: .init(created: floor, updated: updated, ids: ids.count < 100 ? ids : []))
     try await store(cursor, channel)
   }
 
@@ -102,7 +103,9 @@ extension ChannelFeed {
   }
 
   /// Hands over what was found, and then moves the cursor: never before.
-  private mutating func move(_ channel: ChannelID, created: Int64? = nil, updated: Int64? = nil) async throws(FerryError) {
+  private mutating func move(_ channel: ChannelID, created: Int64? = nil, updated: Int64? = nil)
+    async throws(FerryError)
+  {
     try await handOver()
     guard let old = rooms[channel]?.cursor else { return }
     var cursor = old
@@ -207,10 +210,15 @@ extension ChannelFeed {
   /// Compares the last messages with the table: what is not there any more was deleted.
   private mutating func readGone(_ channel: ChannelID) async throws(FerryError) {
     let table = try adapter.table(doing: "compare with the table")
-    var ids = (rooms[channel]?.book.live(adapter.settings.pollWindow) ?? []).filter { Condition.isPlain($0.rawValue) }[...]
+    var ids = (rooms[channel]?.book.live(adapter.settings.pollWindow) ?? []).filter { Condition.isPlain($0.rawValue) }[
+      ...]
     while !ids.isEmpty {
       let asOf = rooms[channel]?.book.mark ?? 0
-      let part = Array(ids.prefix(BackendlessAPI.pageSize))
+      var bytes = 0
+      let part = ids.prefix(BackendlessAPI.pageSize).prefix { id in
+        defer { bytes += id.rawValue.utf8.count + 3 }
+        return bytes < RowWalk.excludedBytes
+      }
       ids = ids.dropFirst(part.count)
       let quoted = part.compactMap { Condition.quoted($0.rawValue) }
       let rows: [JSONValue]
@@ -224,7 +232,9 @@ extension ChannelFeed {
       }
       let there = Set(rows.compactMap { $0["objectId"]?.text })
       for row in rows {
-        if case .message(let said)? = adapter.reader.row(row) { observe(said, .listedAsChanged(asOf: asOf), in: channel) }
+        if case .message(let said)? = adapter.reader.row(row) {
+          observe(said, .listedAsChanged(asOf: asOf), in: channel)
+        }
       }
       for id in part where !there.contains(id.rawValue) && rooms[channel]?.book.isGone(id, asOf: asOf) == true {
         deleted(id, in: channel)

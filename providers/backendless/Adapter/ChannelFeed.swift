@@ -9,8 +9,8 @@ struct ChannelFeed {
     case published(ChannelID, JSONValue)
     /// Of a row that names no channel, nil.
     case row(ChannelID?, RealtimeSession.RowChange, JSONValue)
-    case command(ChannelID, CommandReader.Command)
-    case users(ChannelID, JSONValue, own: Set<String>)
+    case mark(ChannelID, ReadMark)
+    case member(ChannelID, Author, joined: Bool)
     /// The channel is listened to from now on; over which connection.
     case ready(ChannelID, connection: Int)
     /// Nobody listens any more, since then.
@@ -30,7 +30,6 @@ struct ChannelFeed {
     var silentSince: Timestamp?
     var isListening = false
     var held: [Item] = []
-    var members = MemberList()
     /// Found in the table and not heard of yet: given some time, lest they overtake what is on its way.
     var candidates: [(said: ChatReader.Said, asOf: UInt64)] = []
     var candidatesDue: Timestamp?
@@ -91,13 +90,13 @@ struct ChannelFeed {
 
   private mutating func take(_ item: Item) async throws(FerryError) {
     switch item {
-    case .published(let channel, _), .row(let channel?, _, _), .command(let channel, _), .users(let channel, _, _):
+    case .published(let channel, _), .row(let channel?, _, _), .mark(let channel, _), .member(let channel, _, _):
       guard let room = rooms[channel] else { return }
       if !room.isListening, room.held.count < Self.heldLimit {
         rooms[channel]?.held.append(item)
         return
       }
-      await news(item, in: channel)
+      news(item, in: channel)
     case .row(nil, let change, let row):
       for channel in rooms.keys.sorted() { looseRow(change, row, in: channel) }
     case .ready(let channel, let number): try await ready(channel, number)
@@ -122,7 +121,7 @@ struct ChannelFeed {
     rooms[channel]?.silentSince = nil
     let held = rooms[channel]?.held ?? []
     rooms[channel]?.held = []
-    for item in held { await news(item, in: channel) }
+    for item in held { news(item, in: channel) }
     try await handOver()
     if rooms.values.allSatisfy(\.isListening), connection.withLock({ $0 }) == number {
       inbox.connection(ConnectionState(.connected))
@@ -145,12 +144,13 @@ struct ChannelFeed {
 
   // MARK: News
 
-  private mutating func news(_ item: Item, in channel: ChannelID) async {
+  private mutating func news(_ item: Item, in channel: ChannelID) {
     switch item {
     case .published(_, let frame): published(frame, in: channel)
     case .row(_, let change, let row): self.row(change, row, in: channel)
-    case .command(_, let command): await marked(command, in: channel)
-    case .users(_, let frame, let own): await members(frame, own, in: channel)
+    case .mark(_, let mark):
+      add("r:\(mark.state.rawValue):\(mark.upTo):\(mark.by?.id.rawValue ?? "")", channel, now, .read(mark))
+    case .member(_, let author, let joined): came(author, joined, in: channel)
     case .ready, .lost, .bulk, .tick: return
     }
   }
@@ -204,33 +204,12 @@ struct ChannelFeed {
 
   // MARK: People
 
-  private mutating func marked(_ command: CommandReader.Command, in channel: ChannelID) async {
-    guard case .mark(let id, let state) = command.content else { return }
-    var by = command.by
-    if by == nil, let user = command.userID { by = await adapter.people.author(user) }
-    let mark = ReadMark(upTo: id, by: by, state: state, stamp: command.stamp)
-    add("r:\(state.rawValue):\(id):\(by?.id.rawValue ?? "")", channel, now, .read(mark))
-  }
-
-  private mutating func members(_ frame: JSONValue, _ own: Set<String>, in channel: ChannelID) async {
-    guard var members = rooms[channel]?.members else { return }
-    let change = members.apply(frame, own: own)
-    rooms[channel]?.members = members
-    for user in change.left {
-      let author = await adapter.people.author(user)
-      adapter.present.withLock { $0[channel, default: Presence()].users[user] = nil }
-      come(.left(Membership(member: author)), in: channel)
-    }
-    let known = adapter.present.withLock { $0[channel]?.users ?? [:] }
-    for user in members.users.sorted() where known[user] == nil {
-      let author = await adapter.people.author(user)
-      // Whoever has announced themselves has been reported.
-      let isAnnounced = adapter.present.withLock { present in
-        present[channel, default: Presence()].users[user] = author
-        return present[channel]?.announced[author.name] != nil
-      }
-      if change.joined.contains(user), !isAnnounced { come(.joined(Membership(member: author)), in: channel) }
-    }
+  /// Whoever has announced themselves has been reported.
+  private mutating func came(_ author: Author, _ joined: Bool, in channel: ChannelID) {
+    if joined, adapter.present.withLock({ $0[channel]?.announced[author.name] }) != nil { return }
+    counter += 1
+    let membership = Membership(member: author)
+    add("p:\(run):\(counter)", channel, now, joined ? .joined(membership) : .left(membership))
   }
 
   /// A notice of somebody who is known to be there is no news, nor one that is repeated.
@@ -238,10 +217,11 @@ struct ChannelFeed {
     _ notice: FerryMark.Notice, _ membership: Membership, _ id: String, _ time: Timestamp, in channel: ChannelID
   ) {
     let member = membership.member
+    let people = adapter.people
     let isNews = adapter.present.withLock { present in
       var presence = present[channel] ?? Presence()
       defer { present[channel] = presence }
-      let isConnected = presence.users.values.contains { $0.name == member.name }
+      let isConnected = presence.users.contains { people.known($0)?.name == member.name }
       switch notice {
       case .joined:
         let old = presence.announced.updateValue(member, forKey: member.name)
@@ -252,11 +232,6 @@ struct ChannelFeed {
     }
     guard isNews else { return }
     add("j:\(id)", channel, time, notice == .joined ? .joined(membership) : .left(membership))
-  }
-
-  private mutating func come(_ kind: Event.Kind, in channel: ChannelID) {
-    counter += 1
-    add("p:\(run):\(counter)", channel, now, kind)
   }
 
   // MARK: Handing over

@@ -49,7 +49,9 @@ package struct ChatFieldNames: Sendable {
   static func isColumn(_ name: String) -> Bool {
     guard let first = name.unicodeScalars.first, name.utf8.count <= 64 else { return false }
     return !("0"..."9").contains(first)
-      && name.unicodeScalars.allSatisfy { $0.isASCII && ($0.properties.isAlphabetic || ("0"..."9").contains($0) || $0 == "_") }
+      && name.unicodeScalars.allSatisfy {
+        $0.isASCII && ($0.properties.isAlphabetic || ("0"..."9").contains($0) || $0 == "_")
+      }
   }
 }
 

@@ -64,14 +64,16 @@ struct ChatWriter: Sendable {
     mark.replyTo = message.replyTo?.rawValue
     mark.picture = message.attachments.first.map {
       FerryMark.Picture(
-        name: $0.name, type: $0.mediaType, size: $0.size > 0 ? $0.size : nil, sha256: $0.sha256.isEmpty ? nil : $0.sha256)
+        name: $0.name, type: $0.mediaType, size: $0.size > 0 ? $0.size : nil,
+        sha256: $0.sha256.isEmpty ? nil : $0.sha256)
     }
     return mark
   }
 
   private func picture(of message: OutgoingMessage) throws(FerryError) -> String? {
     guard message.attachments.count <= 1 else {
-      throw FerryError(.unsupported, "A Backendless chat message has one picture at most; send the others by themselves.")
+      throw FerryError(
+        .unsupported, "A Backendless chat message has one picture at most; send the others by themselves.")
     }
     switch message.attachments.first?.reference {
     case .url(let url): return url

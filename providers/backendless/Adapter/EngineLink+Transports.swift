@@ -161,7 +161,8 @@ extension EngineLink {
   private func post(_ packets: [EnginePacket], _ sid: String, _ version: EngineVersion) async {
     let body = EnginePayload.encode(packets, version: version)
     let request = ClientRequest(
-      method: "POST", url: place.url(version, .polling, sid: sid), headers: ["Content-Type": "text/plain;charset=UTF-8"],
+      method: "POST", url: place.url(version, .polling, sid: sid),
+      headers: ["Content-Type": "text/plain;charset=UTF-8"],
       body: .bytes(Array(body.utf8)), deadline: Self.postDeadline)
     do throws(FerryError) {
       let response = try await client.send(request)

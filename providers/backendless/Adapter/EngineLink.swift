@@ -148,11 +148,14 @@ final class EngineLink: Sendable {
 
   /// Tells the server that this was all. Of use over polling, where it would otherwise wait for the next poll.
   func sayGoodbye(_ last: String) async {
-    let (sid, version, transport) = state.withLock { ($0.session.handshake?.sid, $0.session.version, $0.session.transport) }
+    let (sid, version, transport) = state.withLock {
+      ($0.session.handshake?.sid, $0.session.version, $0.session.transport)
+    }
     guard transport == .polling, let sid else { return }
     let body = EnginePayload.encode([EnginePacket(.message, last), EnginePacket(.close)], version: version)
     let request = ClientRequest(
-      method: "POST", url: place.url(version, .polling, sid: sid), headers: ["Content-Type": "text/plain;charset=UTF-8"],
+      method: "POST", url: place.url(version, .polling, sid: sid),
+      headers: ["Content-Type": "text/plain;charset=UTF-8"],
       body: .bytes(Array(body.utf8)), deadline: .milliseconds(500))
     _ = try? await client.send(request)
   }

@@ -10,7 +10,8 @@ struct HistoryMerge: Sendable {
   init(_ cursor: Cursor?, time: String, ascending: Bool) {
     let value = cursor.flatMap { JSONText.value($0.rawValue) }
     timed = RowWalk(value?["own"], by: time, ascending: ascending) ?? RowWalk(by: time, ascending: ascending)
-    plain = RowWalk(value?["plain"], by: "created", ascending: ascending) ?? RowWalk(by: "created", ascending: ascending)
+    plain =
+      RowWalk(value?["plain"], by: "created", ascending: ascending) ?? RowWalk(by: "created", ascending: ascending)
   }
 
   /// Nil when there is no more.

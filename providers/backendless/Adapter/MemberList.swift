@@ -3,7 +3,9 @@ import FerryCore
 /// Who is connected to a channel. A connection, not a user, is what comes and goes: a user is there as long as one of
 /// their connections is. A pure value.
 struct MemberList: Sendable {
-  enum Status: String, Sendable { case listing = "LISTING", connected = "CONNECTED", disconnected = "DISCONNECTED", updated = "USERUPDATE" }
+  enum Status: String, Sendable {
+    case listing = "LISTING", connected = "CONNECTED", disconnected = "DISCONNECTED", updated = "USERUPDATE"
+  }
 
   struct Change: Hashable, Sendable {
     var joined: [String] = []
@@ -32,7 +34,8 @@ struct MemberList: Sendable {
       isListed = true
     }
     for entry in entries {
-      guard let connection = entry["connectionId"]?.text, connection.utf8.count <= Self.longestID, !own.contains(connection)
+      guard let connection = entry["connectionId"]?.text, connection.utf8.count <= Self.longestID,
+        !own.contains(connection)
       else { continue }
       if status == .disconnected {
         connections[connection] = nil

@@ -47,4 +47,16 @@ final class People: Sendable {
     }
     return author
   }
+
+  /// Everybody of a channel, by name. Of very many only those are looked up that are known already.
+  func everybody(_ presence: Presence) async -> [Author] {
+    var all = presence.announced
+    for (number, user) in presence.users.sorted().enumerated() {
+      let author = number < Self.mostLookedUp ? await author(user) : known(user) ?? Author(id: UserID(user), name: user)
+      all[author.name] = author
+    }
+    return all.values.sorted { $0.name < $1.name }
+  }
+
+  private static let mostLookedUp = 200
 }

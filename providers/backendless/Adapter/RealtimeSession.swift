@@ -117,7 +117,8 @@ struct RealtimeSession: Sendable {
   private mutating func subscribe(_ subscription: Subscription, now: Timestamp) -> [Action] {
     phases[subscription.id] = .asked(now)
     return [
-      emit("SUB_ON", ["id": .string(subscription.id), "name": .string(subscription.name), "options": subscription.options])
+      emit(
+        "SUB_ON", ["id": .string(subscription.id), "name": .string(subscription.name), "options": subscription.options])
     ]
   }
 
@@ -185,7 +186,8 @@ struct RealtimeSession: Sendable {
     var actions: [Action] = []
     if !subscriptions.contains(where: { $0.role == .join && $0.channel == channel }) {
       let join = Subscription(
-        id: joinID, role: .join, channel: channel, name: "PUB_SUB_CONNECT", options: ["channel": .string(channel.rawValue)])
+        id: joinID, role: .join, channel: channel, name: "PUB_SUB_CONNECT",
+        options: ["channel": .string(channel.rawValue)])
       subscriptions.append(join)
       if isConnected { actions += subscribe(join, now: now) }
     }

@@ -18,6 +18,8 @@ struct RowWalk: Hashable, Sendable {
   private(set) var isDone = false
 
   private static let mostExcluded = 150
+  /// A condition that is much longer is refused.
+  static let excludedBytes = 6000
 
   init(by column: String, ascending: Bool) {
     self.column = column
@@ -81,7 +83,9 @@ struct RowWalk: Hashable, Sendable {
       seen = []
     } else if isLast {
       isDone = true
-    } else if seen.count > Self.mostExcluded || isIdle {
+    } else if seen.count > Self.mostExcluded || isIdle
+      || seen.reduce(0, { $0 + $1.utf8.count + 3 }) > Self.excludedBytes
+    {
       crowdAfter = ""
     }
   }

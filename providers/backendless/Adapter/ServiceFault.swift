@@ -83,7 +83,9 @@ struct ServiceFault: Hashable, Sendable {
 
   /// The service's own words are for developers and hold no secret; of a page of a proxy the start will do.
   var cause: String {
-    let parts = [status.map { "status \($0)" }, code.map { "code \($0)" }, message.isEmpty ? nil : "\(message.prefix(300))"]
+    let parts = [
+      status.map { "status \($0)" }, code.map { "code \($0)" }, message.isEmpty ? nil : "\(message.prefix(300))",
+    ]
     return parts.compactMap { $0 }.joined(separator: ", ")
   }
 }
