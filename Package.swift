@@ -91,7 +91,7 @@ let package = Package(
       name: "ContractTests",
       dependencies: [
         "FerryCore", "FerryRuntime", "FerryTransport", "FerryConfig", "FerryChat", "FerryTestKit",
-        "LocalProvider", "PusherProvider", "TwilioProvider",
+        "LocalProvider", "PusherProvider", "TwilioProvider", "BackendlessProvider",
       ]),
     .testTarget(
       name: "FaultTests",
