@@ -1,6 +1,6 @@
 # Every target installs what it needs and is missing, and may be run again at any time.
 .DEFAULT_GOAL := help
-.PHONY: help demo build install test test-quick lint sanitize bench setup setup-tests
+.PHONY: help demo build install test test-quick lint fault sanitize bench setup setup-tests
 
 PREFIX ?= /usr/local
 DESTDIR ?=
@@ -40,6 +40,10 @@ test-quick: setup ## Run the unit tests
 
 lint: ## Check the style
 	swift format lint --strict --recursive $(SWIFT_SOURCES)
+
+fault: setup ## Inject faults for longer than "make test" does
+	swift build --build-tests
+	FERRY_SEEDS=5000 swift test --skip-build --filter '^FaultTests\.'
 
 sanitize: setup ## Run the unit and contract tests under the thread and address sanitizers
 	swift test --sanitize=thread -Xswiftc -DTSAN --scratch-path .build-tsan $(QUICK) --skip '^SoundnessTests\.'

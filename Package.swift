@@ -22,6 +22,7 @@ let package = Package(
     .systemLibrary(name: "CSQLite"),
     .systemLibrary(name: "CYAML"),
     .systemLibrary(name: "CCrypto"),
+    .systemLibrary(name: "CSodium"),
 
     module("FerryCore", []),
     module("FerryRuntime", ["FerryCore", "CLinux", "CCrypto"]),
@@ -36,7 +37,7 @@ let package = Package(
       path: "providers/local", documents: ["README.md", "openapi.yaml"]),
     module(
       "PusherProvider",
-      ["FerryCore", "FerryRuntime", "FerryTransport", "FerryConfig", "FerryChat"],
+      ["FerryCore", "FerryRuntime", "FerryTransport", "FerryConfig", "FerryChat", "CSodium"],
       path: "providers/pusher", documents: ["README.md"]),
     module(
       "BackendlessProvider",
@@ -52,7 +53,7 @@ let package = Package(
       name: "ferry",
       dependencies: [
         "FerryCore", "FerryRuntime", "FerryTransport", "FerryConfig", "FerryStorage", "FerryChat", "FerryRelay",
-        "LocalProvider", "PusherProvider",
+        "LocalProvider", "PusherProvider", "TwilioProvider", "BackendlessProvider",
       ]),
     .executableTarget(
       name: "ferry-bench",
@@ -90,10 +91,13 @@ let package = Package(
       name: "ContractTests",
       dependencies: [
         "FerryCore", "FerryRuntime", "FerryTransport", "FerryConfig", "FerryChat", "FerryTestKit",
-        "LocalProvider", "PusherProvider", "BackendlessProvider",
+        "LocalProvider", "PusherProvider", "TwilioProvider", "BackendlessProvider",
       ]),
     .testTarget(
-      name: "FaultTests", dependencies: ["FerryCore", "FerryRuntime", "FerryStorage", "FerryRelay", "FerryTestKit"]),
+      name: "FaultTests",
+      dependencies: [
+        "FerryCore", "FerryRuntime", "FerryTransport", "FerryStorage", "FerryRelay", "FerryTestKit", "ferry",
+      ]),
     .testTarget(name: "CommandTests", dependencies: ["FerryCore", "FerryRuntime", "FerryTestKit", "ferry"]),
     .testTarget(name: "SoundnessTests", dependencies: ["ferry"]),
   ]

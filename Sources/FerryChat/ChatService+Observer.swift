@@ -9,6 +9,8 @@ package struct ObservedEvent: Sendable {
   package var stored: ChatMessage?
   /// The message as it was, for what was deleted; nil when it was deleted while nobody observed.
   package var before: ChatMessage?
+  /// True when it happens now, false when the observer is told later of what it missed.
+  package var isLive: Bool
 }
 
 /// Told of every event in the transaction that makes it, so that documents never fall out of step with the chat. When
@@ -46,7 +48,7 @@ extension ChatService {
     if transaction.isOfObserver { return }
     transaction.isOfObserver = true
     defer { transaction.isOfObserver = false }
-    try observation.observer(transaction, ObservedEvent(event: event, stored: stored, before: before))
+    try observation.observer(transaction, ObservedEvent(event: event, stored: stored, before: before, isLive: true))
   }
 
   private static func catchUp(
@@ -69,7 +71,7 @@ extension ChatService {
         } else if case .edited(let message) = event.kind {
           stored = try transaction.asTold(message, in: event.channel)
         }
-        try observer(transaction, ObservedEvent(event: event, stored: stored))
+        try observer(transaction, ObservedEvent(event: event, stored: stored, isLive: false))
       }
       position = last.sequence
       try remember(Cursor(String(position)), of: name, transaction)

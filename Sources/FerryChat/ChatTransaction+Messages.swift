@@ -90,6 +90,14 @@ extension ChatTransaction {
     ) { try MessageRow.message($0, room: room) }
   }
 
+  /// The room of a message, deleted or not; nil when there is no such message.
+  package func room(ofMessage id: MessageID) throws -> ChannelID? {
+    guard let number = MessageRow.number(id) else { return nil }
+    return try connection.first(
+      "SELECT rooms.name FROM messages JOIN rooms ON rooms.id = messages.room WHERE messages.id = ?", .integer(number)
+    ) { ChannelID($0.text(0)) }
+  }
+
   /// Messages that are not deleted, in the order asked for; none when the room does not exist. `after` and `before` are
   /// ids and exclusive.
   package func liveMessages(

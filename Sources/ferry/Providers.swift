@@ -49,7 +49,9 @@ enum Providers {
     account: { mapping, ports, session throws(FerryError) in
       var settings = try PusherAdapter.Settings(mapping)
       if let port = ports.service { settings.fill(port: port) }
-      return PusherAdapter(settings: settings, client: session.client, clock: session.clock, logger: session.logger)
+      return PusherAdapter(
+        settings: settings, client: session.client, clock: session.clock, logger: session.logger,
+        metrics: session.metrics)
     },
     open: { url, session throws(FerryError) in
       guard let (settings, channel) = try PusherAdapter.settings(fromURL: url) else {

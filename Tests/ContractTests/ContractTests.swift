@@ -5,6 +5,8 @@ import Testing
 /// The providers, in one place. A new one is a line here and a harness beside this file.
 enum Subject: String, CaseIterable, Sendable, CustomTestStringConvertible {
   case memory, local, pusher, backendless
+  case pusherEncrypted = "pusher, encrypted"
+  case pusherPresence = "pusher, presence"
 
   var testDescription: String { rawValue }
 
@@ -14,6 +16,8 @@ enum Subject: String, CaseIterable, Sendable, CustomTestStringConvertible {
     case .local: try await LocalHarness.start()
     case .pusher: try await PusherHarness.start()
     case .backendless: try await BackendlessHarness.start()
+    case .pusherEncrypted: try await PusherHarness.start(channel: "private-encrypted-room")
+    case .pusherPresence: try await PusherHarness.start(channel: "presence-room")
     }
   }
 }

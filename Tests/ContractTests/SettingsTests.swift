@@ -12,12 +12,13 @@ import Testing
   @Test("the providers understand their part of the demo and the example", arguments: ["demo", "ferry.example"])
   func files(name: String) throws {
     let folder = try TemporarySecret()
-    let environment = Dictionary(
+    var environment = Dictionary(
       uniqueKeysWithValues: [
-        "FERRY_LOCAL_TOKEN", "FERRY_CONSOLE_TOKEN", "BOB_TOKEN", "FACADE_SECRET", "REHEARSAL_TOKEN",
+        "FERRY_LOCAL_TOKEN", "FERRY_CONSOLE_TOKEN", "BOB_TOKEN", "FACADE_SECRET", "REHEARSAL_TOKEN", "APP_TOKEN",
       ].map {
         ($0, "x\($0)")
       })
+    environment["PUSHER_MASTER_KEY"] = "MDEyMzQ1Njc4OTAxMjM0NTY3ODkwMTIzNDU2Nzg5MDE="
     // The example takes one secret from a file, which is not in the repository.
     let text = try String(contentsOfFile: "\(Self.root)/config/\(name).yaml", encoding: .utf8)
       .replacing("file:pusher-secret.txt", with: "file:\(folder.path)")
@@ -25,7 +26,7 @@ import Testing
     for account in configuration.accounts.values {
       switch account.provider {
       case "local": _ = try LocalAdapter.Settings(account.mapping)
-      case "pusher": #expect(try PusherAdapter.Settings(account.mapping).secret.reveal().contains("secret"))
+      case "pusher": #expect(try PusherAdapter.Settings(account.mapping).secret?.reveal().contains("secret") != false)
       default: Issue.record("\(account.provider) is unknown")
       }
     }
@@ -40,9 +41,16 @@ import Testing
     let pusher = "app_id: '1', key: k, secret: s"
     try expectKeys("localAccount", "url: 'http://a', token: t") { _ = try LocalAdapter.Settings($0) }
     try expectKeys("pusherAccount", pusher) { _ = try PusherAdapter.Settings($0) }
-    try expectKeys("pusherAccount/properties/events", "") { _ = try EventNames($0) }
-    try expectKeys("pusherAccount/properties/fields", "") { _ = try FieldNames($0) }
+    try expectKeys("pusherEvents", "") { _ = try EventNames($0) }
+    try expectKeys("pusherFields", "") { _ = try FieldNames($0) }
+    try expectKeys("pusherVia", "") { _ = try Transports($0) }
+    try expectKeys("pusherUser", "id: a") { _ = try AccountUser($0) }
+    try expectKeys("pusherChannels", "match: a") { _ = try ChannelSettings($0, over: Profile()) }
     try expectKeys("pusherFacade", pusher) { _ = try PusherFacade.Settings($0) }
+    try expectKeys("pusherWebhook", "") { _ in
+      let webhook = "webhooks: [{ url: 'http://a', no-such-key: 1 }]"
+      _ = try PusherFacade.Settings(ConfigNode.parse("{ \(pusher), \(webhook) }").mapping())
+    }
   }
 
   private func expectKeys(_ pointer: String, _ keys: String, _ read: (ConfigMapping) throws -> Void) throws {

@@ -7,7 +7,8 @@ import Testing
 
   static let environment = [
     "FERRY_LOCAL_TOKEN": "local-token", "FERRY_CONSOLE_TOKEN": "console-token", "BOB_TOKEN": "bob-token",
-    "FACADE_SECRET": "facade-secret", "REHEARSAL_TOKEN": "rehearsal-token",
+    "FACADE_SECRET": "facade-secret", "REHEARSAL_TOKEN": "rehearsal-token", "PUSHER_MASTER_KEY": "master-key",
+    "APP_TOKEN": "app-token",
   ]
 
   @Test("the demo is what the documentation promises")

@@ -13,7 +13,7 @@ private let allowedImports: [String: Set<String>] = [
   "Sources/FerryTestKit": ["FerryCore", "FerryRuntime"],
   "Sources/ferry": [
     "FerryCore", "FerryRuntime", "FerryTransport", "FerryConfig", "FerryStorage", "FerryChat", "FerryRelay",
-    "LocalProvider", "PusherProvider", "TwilioProvider",
+    "LocalProvider", "PusherProvider", "TwilioProvider", "BackendlessProvider",
   ],
   "Sources/ferry-bench": [
     "FerryCore", "FerryRuntime", "FerryTransport", "FerryConfig", "FerryStorage", "FerryChat", "FerryRelay",

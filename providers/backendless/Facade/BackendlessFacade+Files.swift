@@ -130,7 +130,9 @@ extension BackendlessFacade {
     guard let old = body["oldPathName"]?.string else { throw .missing("oldPathName") }
     guard let name = body["newName"]?.string, !name.isEmpty else { throw .missing("newName") }
     let source = try FilePath(old)
-    return try await move(source, to: try source.folder.appending(name), context, keepsSource: false)
+    let target = try source.folder.appending(name)
+    if target != source, try await read({ try FileTree($0).entry(at: target) }) != nil { throw .nameTaken(target.text) }
+    return try await move(source, to: target, context, keepsSource: false)
   }
 
   /// Into the folder at the target, under the same name, or to the path it names when there is nothing.

@@ -26,8 +26,7 @@ package final class BackendlessFacade: Sendable {
   /// Told that there is something that needs the clock.
   private let awake = BoundedChannel<Void>(capacity: 1)
 
-  /// The facade has `settings.fileBytes` kept by itself; the server's limit for bodies and the chat's for files must be
-  /// larger, and Base64 takes four bytes for three.
+  /// The chat must take files of `settings.fileBytes`, and the server requests of `settings.bodyBytes`.
   package init(
     settings: Settings, chat: ChatService, client: HTTPClient, rehearsal: Rehearsal?, clock: any FerryClock,
     logger: Logger, metrics: Metrics?
@@ -43,6 +42,11 @@ package final class BackendlessFacade: Sendable {
     rehearsal?.onCloseSockets { [hub] _ in
       for connection in hub.withLock({ $0.clients.values.map(\.connection) }) { connection.stop() }
     }
+  }
+
+  /// A refusal with which an outage is rehearsed.
+  package static func rehearsed(_ status: Int) -> HTTPResponse {
+    Fault(status, status, "This failure is rehearsed").response
   }
 
   var namespace: String { "/\(settings.appID)" }

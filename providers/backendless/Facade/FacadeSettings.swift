@@ -18,6 +18,9 @@ extension BackendlessFacade {
     package var sessions = 20_000
     package var subscriptions = 1000
 
+    /// What the server has to let through: Base64 takes four bytes for three.
+    package var bodyBytes: Int { Int(fileBytes) / 3 * 4 + (2 << 20) }
+
     package init(appID: String, apiKey: Secret) {
       self.appID = appID
       self.apiKey = apiKey
@@ -39,9 +42,12 @@ extension BackendlessFacade {
         }
         publicURL = url
       }
-      if let table = mapping.optional("table") { fields.table = try table.nonEmptyString() }
+      if let table = mapping.optional("table") {
+        fields.table = try table.nonEmptyString()
+        guard TableName.isValid(fields.table) else { throw table.error("a table has letters, digits and underscores") }
+      }
       if let node = mapping.optional("fields") { fields = try ChatFields(try node.mapping(), over: fields) }
-      if let node = mapping.optional("file_bytes") { fileBytes = try node.byteCount() }
+      if let node = mapping.optional("file_bytes") { fileBytes = min(try node.byteCount(), 1 << 40) }
       try mapping.finish()
     }
 
@@ -60,10 +66,16 @@ extension ChatFields {
   /// The keys `channel`, `text`, `sender` and `image`, each one name or several.
   package init(_ mapping: ConfigMapping, over defaults: ChatFields) throws(FerryError) {
     self = defaults
-    if let names = try mapping.optional("channel")?.strings() { channel = names }
-    if let names = try mapping.optional("text")?.strings() { text = names }
-    if let names = try mapping.optional("sender")?.strings() { sender = names }
-    if let names = try mapping.optional("image")?.strings() { image = names }
+    channel = try Self.names("channel", mapping) ?? channel
+    text = try Self.names("text", mapping) ?? text
+    sender = try Self.names("sender", mapping) ?? sender
+    image = try Self.names("image", mapping) ?? image
     try mapping.finish()
+  }
+  private static func names(_ key: String, _ mapping: ConfigMapping) throws(FerryError) -> [String]? {
+    guard let node = mapping.optional(key) else { return nil }
+    let names = try node.strings()
+    guard names.allSatisfy(TableName.isValid) else { throw node.error("a column has letters, digits and underscores") }
+    return names
   }
 }
