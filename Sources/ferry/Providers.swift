@@ -5,6 +5,7 @@ import FerryRuntime
 import FerryTransport
 import LocalProvider
 import PusherProvider
+import TwilioProvider
 
 /// One kind of provider, as the command line knows it. Adding one is one line in `Providers.all`.
 struct ProviderEntry: Sendable {
@@ -28,7 +29,7 @@ struct Ports: Sendable {
 }
 
 enum Providers {
-  static let all = [local, pusher]
+  static let all = [local, pusher, twilio]
 
   private static let local = ProviderEntry(
     name: "local", title: "Ferry's own server", capabilities: LocalAdapter.capabilities,
@@ -58,6 +59,23 @@ enum Providers {
         throw FerryError(.badConfiguration, "This is not a Pusher URL.")
       }
       let adapter = PusherAdapter(
+        settings: settings, client: session.client, clock: session.clock, logger: session.logger)
+      return (adapter, channel)
+    })
+
+  private static let twilio = ProviderEntry(
+    name: "twilio", title: "Twilio Conversations", capabilities: TwilioAdapter.capabilities(typing: true),
+    account: { mapping, ports, session throws(FerryError) in
+      var settings = try TwilioAdapter.Settings(mapping)
+      if let port = ports.service { settings.fill(port: port) }
+      if let port = ports.relay { settings.fill(webhookPort: port) }
+      return TwilioAdapter(settings: settings, client: session.client, clock: session.clock, logger: session.logger)
+    },
+    open: { url, session throws(FerryError) in
+      guard let (settings, channel) = try TwilioAdapter.settings(fromURL: url) else {
+        throw FerryError(.badConfiguration, "This is not a Twilio URL.")
+      }
+      let adapter = TwilioAdapter(
         settings: settings, client: session.client, clock: session.clock, logger: session.logger)
       return (adapter, channel)
     })

@@ -4,6 +4,7 @@ import FoundationEssentials
 import LocalProvider
 import PusherProvider
 import Testing
+import TwilioProvider
 
 /// The configuration files and the schema, seen by the providers, who alone know their keys.
 @Suite struct SettingsTests {
@@ -15,6 +16,7 @@ import Testing
     var environment = Dictionary(
       uniqueKeysWithValues: [
         "FERRY_LOCAL_TOKEN", "FERRY_CONSOLE_TOKEN", "BOB_TOKEN", "FACADE_SECRET", "REHEARSAL_TOKEN", "APP_TOKEN",
+        "TWILIO_AUTH_TOKEN", "TWILIO_API_SECRET", "TWILIO_SHARED_KEY",
       ].map {
         ($0, "x\($0)")
       })
@@ -27,12 +29,16 @@ import Testing
       switch account.provider {
       case "local": _ = try LocalAdapter.Settings(account.mapping)
       case "pusher": #expect(try PusherAdapter.Settings(account.mapping).secret?.reveal().contains("secret") != false)
+      case "twilio": _ = try TwilioAdapter.Settings(account.mapping)
       default: Issue.record("\(account.provider) is unknown")
       }
     }
     for facade in configuration.serve?.facades ?? [] {
-      #expect(facade.provider == "pusher")
-      _ = try PusherFacade.Settings(facade.mapping)
+      switch facade.provider {
+      case "pusher": _ = try PusherFacade.Settings(facade.mapping)
+      case "twilio": _ = try TwilioFacade.Settings(facade.mapping)
+      default: Issue.record("\(facade.provider) is unknown")
+      }
     }
   }
 
@@ -47,6 +53,12 @@ import Testing
     try expectKeys("pusherUser", "id: a") { _ = try AccountUser($0) }
     try expectKeys("pusherChannels", "match: a") { _ = try ChannelSettings($0, over: Profile()) }
     try expectKeys("pusherFacade", pusher) { _ = try PusherFacade.Settings($0) }
+    let account = "account_sid: AC00000000000000000000000000000001, auth_token: t"
+    try expectKeys("twilioAccount", account) { _ = try TwilioAdapter.Settings($0) }
+    let facade =
+      account + ", api_key: SK00000000000000000000000000000001, api_secret: s, "
+      + "service_sid: IS00000000000000000000000000000001"
+    try expectKeys("twilioFacade", facade) { _ = try TwilioFacade.Settings($0) }
     try expectKeys("pusherWebhook", "") { _ in
       let webhook = "webhooks: [{ url: 'http://a', no-such-key: 1 }]"
       _ = try PusherFacade.Settings(ConfigNode.parse("{ \(pusher), \(webhook) }").mapping())
