@@ -226,6 +226,7 @@ class Witness:
         self.process = subprocess.Popen(
             [FERRY, "tail", address, "--json", "--config", str(folder / "witness.yaml")], stdout=self.output,
             stderr=subprocess.PIPE)
+        Process.started.append(self)
         while b"is connected" not in self.process.stderr.readline():
             assert self.process.poll() is None
 
