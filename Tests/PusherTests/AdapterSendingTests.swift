@@ -140,7 +140,7 @@ import Testing
 
   @Test(arguments: [
     (429, FerryError.Code.rateLimited, true), (500, .unavailable, false), (503, .unavailable, false),
-    (401, .badCredentials, true), (413, .tooLarge, true), (403, .forbidden, true),
+    (401, .badCredentials, true), (413, .tooLarge, true), (403, .forbidden, true), (404, .notFound, true),
   ])
   func `a refusal says truly whether anything happened`(
     status: Int, code: FerryError.Code, didNotAct: Bool
@@ -150,6 +150,19 @@ import Testing
       let error = await #expect(throws: FerryError.self) { try await rig.adapter.post(Rig.message("x"), to: "a") }
       #expect(error?.code == code)
       #expect(error?.didNotAct == didNotAct)
+      // Only what is wrong with the message itself is given up; wrong credentials wait for a person.
+      #expect((error?.retry == .never) == (status == 413 || status == 401))
+    }
+  }
+
+  @Test func `a service without batches is told from an unknown app`() async throws {
+    try await Rig.running(marker: false) { rig in
+      await rig.proxy.answer(1, status: 404, method: "POST")
+      let error = await #expect(throws: FerryError.self) {
+        try await rig.adapter.post([Rig.message("1"), Rig.message("2")], to: "a")
+      }
+      // Each is then sent by itself.
+      #expect(error?.retry == .never && error?.didNotAct == true)
     }
   }
 
