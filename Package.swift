@@ -40,6 +40,10 @@ let package = Package(
       ["FerryCore", "FerryRuntime", "FerryTransport", "FerryConfig", "FerryChat", "CSodium"],
       path: "providers/pusher", documents: ["README.md"]),
     module(
+      "BackendlessProvider",
+      ["FerryCore", "FerryRuntime", "FerryTransport", "FerryConfig", "FerryChat"],
+      path: "providers/backendless", documents: ["README.md"]),
+    module(
       "TwilioProvider",
       ["FerryCore", "FerryRuntime", "FerryTransport", "FerryConfig", "FerryChat"],
       path: "providers/twilio", documents: ["README.md"]),
@@ -49,7 +53,7 @@ let package = Package(
       name: "ferry",
       dependencies: [
         "FerryCore", "FerryRuntime", "FerryTransport", "FerryConfig", "FerryStorage", "FerryChat", "FerryRelay",
-        "LocalProvider", "PusherProvider", "TwilioProvider",
+        "LocalProvider", "PusherProvider", "TwilioProvider", "BackendlessProvider",
       ]),
     .executableTarget(
       name: "ferry-bench",
@@ -73,6 +77,12 @@ let package = Package(
         "FerryCore", "FerryRuntime", "FerryTransport", "FerryConfig", "FerryChat", "FerryTestKit", "PusherProvider",
       ]),
     .testTarget(
+      name: "BackendlessTests",
+      dependencies: [
+        "FerryCore", "FerryRuntime", "FerryTransport", "FerryConfig", "FerryChat", "FerryTestKit",
+        "BackendlessProvider",
+      ]),
+    .testTarget(
       name: "TwilioTests",
       dependencies: [
         "FerryCore", "FerryRuntime", "FerryTransport", "FerryConfig", "FerryChat", "FerryTestKit", "TwilioProvider",
@@ -81,7 +91,7 @@ let package = Package(
       name: "ContractTests",
       dependencies: [
         "FerryCore", "FerryRuntime", "FerryTransport", "FerryConfig", "FerryChat", "FerryTestKit",
-        "LocalProvider", "PusherProvider", "TwilioProvider",
+        "LocalProvider", "PusherProvider", "TwilioProvider", "BackendlessProvider",
       ]),
     .testTarget(
       name: "FaultTests",

@@ -1,3 +1,4 @@
+import BackendlessProvider
 import FerryChat
 import FerryConfig
 import FerryCore
@@ -26,7 +27,7 @@ struct FacadeEntry: Sendable {
   var limits: @Sendable (ConfigMapping) throws(FerryError) -> ChatLimits = { _ in ChatLimits() }
   let make: @Sendable (ConfigMapping, ChatService, Rehearsal?, Session) throws(FerryError) -> Facade
 
-  static let all = [pusher, twilio]
+  static let all = [pusher, twilio, backendless]
 
   static func entry(for section: FacadeSection) throws(FerryError) -> FacadeEntry {
     guard let entry = all.first(where: { $0.provider == section.provider }) else {
@@ -60,6 +61,26 @@ extension FacadeEntry {
       return Facade(
         handle: rehearsal?.wrap(facade.handle, failure: TwilioFacade.rehearsed) ?? facade.handle,
         bodyBytes: Int(settings.chatLimits.fileBytes) + (1 << 20), run: facade.run, sayGoodbye: facade.closeAll)
+    })
+}
+
+extension FacadeEntry {
+  fileprivate static let backendless = FacadeEntry(
+    provider: "backendless",
+    namespace: { mapping throws(FerryError) in "backendless-\(try BackendlessFacade.Settings(mapping).appID)" },
+    limits: { mapping throws(FerryError) in
+      var limits = ChatLimits()
+      limits.fileBytes = try BackendlessFacade.Settings(mapping).fileBytes
+      return limits
+    },
+    make: { mapping, chat, rehearsal, session throws(FerryError) in
+      let settings = try BackendlessFacade.Settings(mapping)
+      let facade = BackendlessFacade(
+        settings: settings, chat: chat, client: session.client, rehearsal: rehearsal, clock: session.clock,
+        logger: session.logger, metrics: session.metrics)
+      return Facade(
+        handle: rehearsal?.wrap(facade.handle, failure: BackendlessFacade.rehearsed) ?? facade.handle,
+        bodyBytes: settings.bodyBytes, run: facade.run, sayGoodbye: facade.closeAll)
     })
 }
 

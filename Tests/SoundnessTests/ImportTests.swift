@@ -13,13 +13,14 @@ private let allowedImports: [String: Set<String>] = [
   "Sources/FerryTestKit": ["FerryCore", "FerryRuntime"],
   "Sources/ferry": [
     "FerryCore", "FerryRuntime", "FerryTransport", "FerryConfig", "FerryStorage", "FerryChat", "FerryRelay",
-    "LocalProvider", "PusherProvider", "TwilioProvider",
+    "LocalProvider", "PusherProvider", "TwilioProvider", "BackendlessProvider",
   ],
   "Sources/ferry-bench": [
     "FerryCore", "FerryRuntime", "FerryTransport", "FerryConfig", "FerryStorage", "FerryChat", "FerryRelay",
     "LocalProvider", "PusherProvider", "TwilioProvider", "FerryTestKit",
   ],
   "providers/local": ["FerryCore", "FerryRuntime", "FerryTransport", "FerryConfig", "FerryChat"],
+  "providers/backendless": ["FerryCore", "FerryRuntime", "FerryTransport", "FerryConfig", "FerryChat"],
   "providers/pusher": ["FerryCore", "FerryRuntime", "FerryTransport", "FerryConfig", "FerryChat", "CSodium"],
   "providers/twilio": ["FerryCore", "FerryRuntime", "FerryTransport", "FerryConfig", "FerryChat"],
 ]

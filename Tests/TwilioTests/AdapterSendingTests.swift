@@ -30,6 +30,16 @@ import Testing
     }
   }
 
+  @Test func `an empty text, which Twilio refuses, is a zero-width space there and empty again here`() async throws {
+    try await AdapterRig.listening { rig in
+      _ = try await rig.adapter.post(AdapterRig.outgoing(""), to: "lobby")
+      #expect(rig.twilio.requests("POST").first?.form["Body"] == "\u{200B}")
+      rig.twilio.add(ScriptedTwilio.message(7, "\u{200B}"), ScriptedTwilio.message(8, "a\u{200B}b"))
+      _ = await rig.inbox.message("a\u{200B}b")
+      #expect(rig.inbox.now.texts.contains(""))
+    }
+  }
+
   @Test func `with a service the paths name it`() async throws {
     try await AdapterRig.with(adjust: { $0.serviceSID = ScriptedTwilio.service }) { rig in
       #expect(

@@ -1,4 +1,5 @@
 import FerryCore
+import FerryRuntime
 import FoundationEssentials
 
 /// JSON inside strings, as attributes are.
@@ -6,17 +7,18 @@ enum JSONText {
   static func isJSON(_ text: String) -> Bool { value(text) != nil }
 
   /// Nil for what is no JSON.
-  static func value(_ text: String) -> JSONValue? {
-    try? JSONDecoder().decode(JSONValue.self, from: Data(text.utf8))
-  }
+  static func value(_ text: String) -> JSONValue? { decode(JSONValue.self, from: text) }
 
   static func value(_ bytes: [UInt8]) -> JSONValue? { try? JSONDecoder().decode(JSONValue.self, from: Data(bytes)) }
 
-  static func text(_ value: some Encodable) -> String {
-    let encoder = JSONEncoder()
-    encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
-    // Fails only for numbers that JSON lacks; none is ever decoded from JSON.
-    return (try? encoder.encode(value)).map { String(decoding: $0, as: UTF8.self) } ?? "null"
+  static func decode<Value: Decodable>(_ type: Value.Type, from text: some StringProtocol) -> Value? {
+    try? JSONDecoder().decode(type, from: Data(text.utf8))
+  }
+
+  static func text(_ value: JSONValue) -> String {
+    var json = JSONWriter()
+    json.value(value)
+    return json.text
   }
 }
 

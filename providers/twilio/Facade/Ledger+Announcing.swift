@@ -73,7 +73,7 @@ extension Ledger {
     form.add("ParticipantSid", optional: try participant(of: message, extra, in: conversation))
     form.add("Attributes", extra.attributes)
     let media = self.media(of: message, extra)
-    if !media.isEmpty { form.add("Media", JSONText.text(media.map(\.webhookJSON))) }
+    if !media.isEmpty { form.add("Media", JSONText.text(.array(media.map(\.webhookJSON)))) }
     return form
   }
 
@@ -128,7 +128,7 @@ extension Ledger {
     return form
   }
 
-  func fields(_ user: UserRecord, in event: String) -> Form {
+  func fields(_ user: UserRecord, of service: String, in event: String) -> Form {
     var form: Form = [("UserSid", user.sid), ("DateCreated", Self.date(user.created))]
     if event != "onUserAdded" { form.add("DateUpdated", Self.date(user.updated)) }
     form.add("Identity", user.identity)
@@ -136,7 +136,7 @@ extension Ledger {
     form.add("Attributes", user.attributes)
     form.add("FriendlyName", optional: user.friendlyName)
     if event == "onUserUpdated" {
-      form.add("isOnline", "false")
+      form.add("isOnline", String(facade.hub.withLock { $0.isOnline(user.identity, in: service) }))
       form.add("isNotifiable", "false")
     }
     return form

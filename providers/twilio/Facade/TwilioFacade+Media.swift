@@ -75,7 +75,10 @@ extension TwilioFacade {
       Crypto.areEqual(given, signature(of: sid, end)), end > clock.now().milliseconds / 1000
     else { throw TwilioError(403, 20403, "The link has expired or is not one that was given out. Ask for a new one") }
     let record = try await read { ledger in
-      if let record: MediaRecord = try ledger.chat.value(of: sid, in: "media") { return record }
+      if let record: MediaRecord = try ledger.chat.value(of: sid, in: "media") {
+        guard !record.isGone(at: ledger.now) else { throw TwilioError.noMedia }
+        return record
+      }
       return try ledger.anyForeignMedia(sid)
     }
     return try await content(of: record)

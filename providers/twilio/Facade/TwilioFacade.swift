@@ -36,6 +36,8 @@ package final class TwilioFacade: Sendable {
     settings: Settings, chat: ChatService, client: HTTPClient, clock: any FerryClock, logger: Logger,
     metrics: Metrics?, rehearsal: Rehearsal? = nil
   ) {
+    var settings = settings
+    settings.serviceSID = Ledger.sid(settings.serviceSID)
     self.settings = settings
     self.chat = chat
     self.clock = clock
@@ -142,9 +144,10 @@ package final class TwilioFacade: Sendable {
   }
 
   static func json(_ value: JSONValue, status: Int) -> HTTPResponse {
-    var response = HTTPResponse.json(value, status: status)
-    response.headers.set("Content-Type", "application/json; charset=utf-8")
-    return response
+    var json = JSONWriter(capacity: 1024)
+    json.value(value)
+    return HTTPResponse(
+      status: status, headers: ["Content-Type": "application/json; charset=utf-8"], body: .bytes(json.utf8))
   }
 
   private func call(_ request: HTTPRequest, _ segments: [String]) async throws -> Call {
@@ -191,95 +194,5 @@ package final class TwilioFacade: Sendable {
     if let url = settings.publicURL { return url }
     let host = request.headers["Host"].flatMap { $0.isEmpty ? nil : $0 } ?? "127.0.0.1"
     return "\(request.isSecure ? "https" : "http")://\(host)"
-  }
-
-  // MARK: Who asks
-
-  /// Nil for the account itself, or the identity of an access token, which only media takes.
-  private func caller(_ request: HTTPRequest, allowsToken: Bool) throws(TwilioError) -> String? {
-    if allowsToken, let token = request.headers["X-Twilio-Token"] {
-      do throws(FerryError) { return try verified(token).identity } catch { throw .badCredentials }
-    }
-    guard let header = request.headers["Authorization"], header.lowercased().hasPrefix("basic "),
-      let data = Data(base64Encoded: String(header.dropFirst(6)))
-    else { throw .badCredentials }
-    let pair = String(decoding: data, as: UTF8.self)
-    guard let colon = pair.firstIndex(of: ":") else { throw .badCredentials }
-    let user = String(pair[..<colon])
-    let password = String(pair[pair.index(after: colon)...])
-    // Both are compared, so that the time does not tell which is right.
-    let isAccount =
-      Crypto.areEqual(user, settings.accountSID) && Crypto.areEqual(password, settings.authToken.reveal())
-    let isKey = Crypto.areEqual(user, settings.apiKey) && Crypto.areEqual(password, settings.apiSecret.reveal())
-    guard isAccount || isKey else { throw .badCredentials }
-    return nil
-  }
-
-  /// A token of this account. Throws as `AccessToken.verified` does.
-  func verified(_ token: String) throws(FerryError) -> AccessToken {
-    let token = try AccessToken.verified(
-      token, secret: { $0 == settings.apiKey ? settings.apiSecret : nil }, now: clock.now())
-    guard token.accountSID == settings.accountSID else {
-      throw FerryError(.badCredentials, "The access token is for another account.", cause: "20103")
-    }
-    return token
-  }
-
-  // MARK: The ledger
-
-  /// Runs `body` in one transaction. Throws a `TwilioError` of the body's as it is.
-  func write<T: Sendable>(_ body: @escaping @Sendable (Ledger) throws -> T) async throws -> T {
-    let refusal = Locked<TwilioError?>(nil)
-    do {
-      return try await chat.write(isOfObserver: true) { [self] transaction in
-        do { return try body(Ledger(chat: transaction, facade: self)) } catch let error as TwilioError {
-          refusal.withLock { $0 = error }
-          throw FerryError(.badRequest, error.message)
-        }
-      }
-    } catch {
-      throw refusal.withLock { $0 } ?? TwilioError(error)
-    }
-  }
-
-  func read<T: Sendable>(_ body: @escaping @Sendable (Ledger) throws -> T) async throws -> T {
-    let refusal = Locked<TwilioError?>(nil)
-    do {
-      return try await chat.read { [self] transaction in
-        do { return try body(Ledger(chat: transaction, facade: self)) } catch let error as TwilioError {
-          refusal.withLock { $0 = error }
-          throw FerryError(.badRequest, error.message)
-        }
-      }
-    } catch {
-      throw refusal.withLock { $0 } ?? TwilioError(error)
-    }
-  }
-
-  /// Makes what an account has from the start, once; and lets the facade see what others do in the chat.
-  func setUp() async throws(FerryError) {
-    if linkKey.withLock({ $0 != nil }) { return }
-    try await chat.write(isOfObserver: true) { [self] transaction in
-      let ledger = Ledger(chat: transaction, facade: self)
-      if try ledger.service(settings.serviceSID) == nil {
-        _ = try ledger.makeService(settings.serviceSID, name: "Ferry")
-      }
-      let service = try ledger.accountConfiguration().service
-      defaultService.withLock { $0 = service }
-    }
-    try await chat.observe(as: "twilio-facade") { [self] transaction, told in
-      try observe(told, Ledger(chat: transaction, facade: self))
-    }
-    let key = try await chat.write(isOfObserver: true) { [self] transaction in
-      let ledger = Ledger(chat: transaction, facade: self)
-      for name in settings.conversations where try ledger.conversation(name, in: settings.serviceSID) == nil {
-        _ = try ledger.makeConversation(in: settings.serviceSID, uniqueName: name) { $0.friendlyName = name }
-      }
-      if let key: String = try transaction.value(of: "link-key", in: "configuration") { return key }
-      let key = Crypto.randomHex(bytes: 32)
-      try transaction.put(key, as: "link-key", in: "configuration")
-      return key
-    }
-    linkKey.withLock { $0 = key }
   }
 }

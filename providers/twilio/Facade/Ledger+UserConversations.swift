@@ -1,73 +1,8 @@
 import FerryChat
 import FerryCore
 
-/// Users, what they are in, and roles.
+/// What users are in, and who is where.
 extension Ledger {
-  func existingUser(_ key: String, _ call: Call) throws -> UserRecord {
-    guard let user = try user(key, in: call.service) else { throw TwilioError.noUser }
-    return user
-  }
-
-  func users(_ call: Call) throws -> JSONValue {
-    try call.list("users/\(call.service)", key: "users", maximum: 50, self) { document in
-      try json(try document.value() as UserRecord, call)
-    }
-  }
-
-  func makeUser(_ call: Call) throws -> JSONValue {
-    guard let identity = try call.form.name("Identity", code: 50207), !identity.isEmpty else {
-      throw TwilioError.invalid("Identity", "it is required")
-    }
-    guard !SID.isOne(identity, of: .user) else {
-      throw TwilioError(400, 50206, "Identity is not valid: it looks like a SID")
-    }
-    guard try user(identity, in: call.service) == nil else { throw TwilioError(409, 50201, "User already exists") }
-    var user = try user(makingIdentity: identity, in: call.service).user
-    try set(&user, call)
-    user.updated = user.created
-    try keep(user, in: call.service)
-    if call.isAnnounced { try announceNew(user, in: call.service, .api) }
-    return try json(user, call)
-  }
-
-  private func set(_ user: inout UserRecord, _ call: Call) throws {
-    let role = call.form["RoleSid"].flatMap { $0.isEmpty ? nil : $0 }
-    try checkRole(role, in: call.service)
-    if let name = try call.form.name("FriendlyName") { user.friendlyName = name }
-    if let attributes = try call.form.attributes() { user.attributes = attributes }
-    if let role { user.roleSID = Self.sid(role) }
-    user.updated = now
-  }
-
-  func update(user key: String, _ call: Call) throws -> UserRecord {
-    var user = try existingUser(key, call)
-    try set(&user, call)
-    try keep(user, in: call.service)
-    if call.isAnnounced {
-      try announce("onUserUpdated", .api, service: call.service) { fields(user, in: "onUserUpdated") }
-    }
-    return user
-  }
-
-  func announceNew(_ user: UserRecord, in service: String, _ origin: Origin) throws {
-    try announce("onUserAdded", origin, service: service) { fields(user, in: "onUserAdded") }
-  }
-
-  /// Out of every conversation too.
-  func delete(user key: String, _ call: Call) throws {
-    let user = try existingUser(key, call)
-    for document in try allDocuments(in: Self.conversations(of: user.identity, call.service)) {
-      guard let conversation = try conversation(document.id, in: call.service),
-        let participant = try participant(user.identity, of: conversation.sid)
-      else { continue }
-      try remove(participant, of: conversation, call.isAnnounced ? .api : nil)
-    }
-    try chat.remove(user.identity, from: "identities/\(call.service)")
-    try chat.remove(user.sid, from: "users/\(call.service)")
-  }
-
-  // MARK: What users are in
-
   func conversations(ofUser key: String, _ call: Call) throws -> JSONValue {
     let user = try existingUser(key, call)
     let collection = Self.conversations(of: user.identity, call.service)
@@ -190,64 +125,5 @@ extension Ledger {
         "conversation": call.url("Conversations", conversationSID),
       ],
     ]
-  }
-
-  // MARK: Roles
-
-  func existingRole(_ sid: String, _ call: Call) throws -> RoleRecord {
-    guard let role: RoleRecord = try chat.value(of: Self.sid(sid), in: "roles/\(call.service)") else {
-      throw TwilioError.notFound(call.path)
-    }
-    return role
-  }
-
-  func roles(_ call: Call) throws -> JSONValue {
-    try call.list("roles/\(call.service)", key: "roles", maximum: 50, self) { json(try $0.value() as RoleRecord, call) }
-  }
-
-  func makeRole(_ call: Call) throws -> JSONValue {
-    guard let name = try call.form.name("FriendlyName", limit: Limits.roleName), !name.isEmpty else {
-      throw TwilioError.invalid("FriendlyName", "it is required")
-    }
-    guard let type = call.form["Type"]?.lowercased(), ["conversation", "service"].contains(type) else {
-      throw TwilioError.invalid("Type", "it must be conversation or service")
-    }
-    let permissions = try permissions(call)
-    let role = RoleRecord(
-      sid: SID.make(.role), friendlyName: name, type: type, permissions: permissions, created: now, updated: now)
-    try chat.put(role, as: role.sid, in: "roles/\(call.service)")
-    return json(role, call)
-  }
-
-  func update(role sid: String, _ call: Call) throws -> JSONValue {
-    var role = try existingRole(sid, call)
-    role.permissions = try permissions(call)
-    role.updated = now
-    try chat.put(role, as: role.sid, in: "roles/\(call.service)")
-    return json(role, call)
-  }
-
-  private func permissions(_ call: Call) throws(TwilioError) -> [String] {
-    let permissions = call.form.all("Permission")
-    guard !permissions.isEmpty else { throw .invalid("Permission", "at least one is required") }
-    return permissions
-  }
-
-  func delete(role sid: String, _ call: Call) throws {
-    let role = try existingRole(sid, call)
-    let standard = try configuration(of: call.service)
-    guard ![standard.creatorRole, standard.conversationRole, standard.serviceRole].contains(role.sid) else {
-      throw TwilioError.invalid("Sid", "this role is a default of the service")
-    }
-    try chat.remove(role.sid, from: "roles/\(call.service)")
-  }
-}
-
-extension TwilioFacade {
-  func update(user key: String, _ call: Call) async throws -> JSONValue {
-    _ = try await consent(to: "onUserUpdate", call) { ledger in
-      ledger.fields(try ledger.existingUser(key, call), in: "onUserUpdate")
-    }
-    return try await write { ledger in try ledger.json(try ledger.update(user: key, call), call) }
   }
 }
