@@ -93,6 +93,20 @@ import Testing
     }
   }
 
+  /// The channel's key may be exchanged before the send is looked for.
+  @Test func `a send is found though the key was exchanged since`() async throws {
+    try await Rig.running(settings: { $0.encryption = try? SecretBoxTests.masterKey() }) { rig in
+      let message = Rig.message("1")
+      let id = try await rig.adapter.post(message, to: "private-encrypted-a")
+      var settings = rig.adapter.settings
+      settings.encryption = try SecretBoxTests.masterKey().box(for: "another")
+      let later = PusherAdapter(
+        settings: settings, client: rig.service.client, clock: SystemClock(), logger: .silent)
+      #expect(try await later.find(message.key, in: "private-encrypted-a") == .found(id))
+      #expect(try await later.find(Rig.message("2").key, in: "private-encrypted-a") == .absent)
+    }
+  }
+
   @Test func `bodies that the capabilities allow fit when they are sealed`() async throws {
     try await Rig.running(settings: { $0.encryption = try? SecretBoxTests.masterKey() }) { rig in
       let limit = try unwrap(rig.adapter.capabilities.bodyBytes, "no limit")
