@@ -8,7 +8,9 @@ import Testing
 @Suite struct AdapterSessionTests {
   private static let now = Timestamp(milliseconds: 1_800_000_000_000)
 
-  private func subscription(_ id: String, _ role: RealtimeSession.Role, _ channel: ChannelID? = "room") -> RealtimeSession.Subscription {
+  private func subscription(_ id: String, _ role: RealtimeSession.Role, _ channel: ChannelID? = "room")
+    -> RealtimeSession.Subscription
+  {
     .init(id: id, role: role, channel: channel, name: "N-\(id)", options: ["channel": "room"])
   }
 
@@ -72,7 +74,8 @@ import Testing
     _ = session.receive(#"2/APP,["SUB_READY",{"id":"m"}]"#, now: Self.now)
     let refusal = #"2/APP,["SUB_RES",{"id":"u","error":{"code":5002,"message":"no"}}]"#
     let refused = session.receive(refusal, now: Self.now)
-    #expect(refused == [.refused(subscription("u", .users), ServiceFault(["code": 5002, "message": "no"])), .ready("room")])
+    #expect(
+      refused == [.refused(subscription("u", .users), ServiceFault(["code": 5002, "message": "no"])), .ready("room")])
     #expect(session.tick(now: Self.now.advanced(by: .seconds(4))).isEmpty)
     let again = Self.now.advanced(by: .seconds(5))
     #expect(sent(session.tick(now: again)).count == 1)
@@ -156,7 +159,8 @@ import Testing
   @Test func `whatever arrives, something sensible or nothing is done`() {
     var random = SystemRandomNumberGenerator()
     let pieces = [
-      "2/APP,", "0/APP", "1", "4/APP,", "[", "]", "\"SUB_RES\"", "\"SUB_READY\"", "\"MET_RES\"", ",", "{", "}", "\"id\":",
+      "2/APP,", "0/APP", "1", "4/APP,", "[", "]", "\"SUB_RES\"", "\"SUB_READY\"", "\"MET_RES\"", ",", "{", "}",
+      "\"id\":",
       "\"c\"", "\"m\"", "\"error\":", "\"data\":", "null", "17", "\"code\":", "\u{0}", "👩‍👩‍👧", "\\", "5-", "/OTHER,",
     ]
     var (session, _) = connected([subscription("r", .rows(.deleted)), subscription("b", .bulk, nil)])

@@ -175,6 +175,34 @@ import Testing
     }
   }
 
+  @Test func `the parts of one message are changed and deleted by themselves`() async throws {
+    try await Service.serving { service in
+      let listener = try await service.connect()
+      try await listener.join("room")
+      let urls = ["https://example.org/1.png", "https://example.org/2.png"]
+      let draft = Draft(
+        author: Author(id: "bob", name: "Bob"), text: "cats",
+        attachments: urls.map { Attachment(name: "x", mediaType: "image/png", reference: .url($0)) })
+      _ = try await service.chat.post(draft, to: "room", by: .owner)
+      var ids: [String] = []
+      for _ in 0..<3 { ids.append(try await listener.data(of: "m")["message"]?["objectId"]?.string ?? "") }
+      func parts() async throws -> [String] {
+        try await history(service, "room").flatMap { message in
+          [message.text]
+            + message.attachments.map { if case .url(let url) = $0.reference { String(url.suffix(5)) } else { "" } }
+        }
+      }
+      try await service.call("PUT", "/data/ChatMessage", ["objectId": .string(ids[2]), "seen": true])
+      #expect(try await parts() == ["cats", "1.png", "2.png"])
+      try await service.call("DELETE", "/data/ChatMessage/\(ids[1])")
+      #expect(try await parts() == ["cats", "2.png"])
+      try await service.call("DELETE", "/data/ChatMessage/\(ids[0])")
+      #expect(try await parts() == ["", "2.png"])
+      try await service.call("DELETE", "/data/ChatMessage/\(ids[2])")
+      #expect(try await parts() == [])
+    }
+  }
+
   @Test func `what was written in the chat before the facade ran is a row when it runs`() async throws {
     let folder = try TemporaryFolder()
     let chat = try ChatService(path: folder.file("chat.db"), files: folder.file("files"), logger: .silent)
@@ -190,6 +218,28 @@ import Testing
         }
         #expect(rows.map { $0["messageText"] } == ["early", "late"])
       }
+    }
+  }
+
+  @Test func `what the facade writes before it runs is its own`() async throws {
+    let folder = try TemporaryFolder()
+    let service = try Service(clock: SystemClock(), folder: folder, rehearsal: nil) { _ in }
+    defer {
+      service.chat.close()
+      service.loop.stop()
+    }
+    var request = HTTPRequest(
+      method: "PUT", path: "/APPID/KEY/data/ChatMessage", headers: ["Content-Type": "application/json"])
+    request.body = .bytes(JSONText.bytes(of: ["messageText": "hello", "channel": "room"]))
+    #expect(await service.facade.handle(request).status == 200)
+    await withDiscardingTaskGroup { group in
+      group.addTask { await service.facade.run() }
+      let count = HTTPRequest(method: "GET", path: "/APPID/KEY/data/ChatMessage/count")
+      for _ in 0..<20 {
+        guard case .bytes(let bytes) = await service.facade.handle(count).body else { continue }
+        #expect(String(decoding: bytes, as: UTF8.self) == "1")
+      }
+      group.cancelAll()
     }
   }
 

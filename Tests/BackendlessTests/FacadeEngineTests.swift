@@ -109,6 +109,7 @@ import Testing
     ("POST", "EIO=4&transport=polling&sid=nobody", 1, "Session ID unknown"),
     ("POST", "EIO=4&transport=polling", 2, "Bad handshake method"),
     ("GET", "EIO=4&transport=flash", 0, "Transport unknown"), ("GET", "EIO=4", 0, "Transport unknown"),
+    ("GET", "EIO=4&transport=websocket", 3, "Bad request"),
     ("GET", "EIO=2&transport=polling", 5, "Unsupported protocol version"),
     ("GET", "EIO=x&transport=polling", 5, "Unsupported protocol version"),
   ])

@@ -19,7 +19,8 @@ import Testing
     #expect(settings.api == "https://conversations.twilio.com")
     #expect(settings.media == "https://mcs.us1.twilio.com")
     #expect(settings.realtime == "wss://tsock.us1.twilio.com")
-    #expect(settings.pollInterval == .seconds(5))
+    #expect(settings.pollInterval(isCalled: false) == .seconds(5))
+    #expect(settings.pollInterval(isCalled: true) == .seconds(30))
     #expect(settings.pollWindow == 100)
     #expect(!settings.create && !settings.messaging && !settings.webhookSetup && !settings.canType)
     #expect(settings.identity == "ferry")
@@ -66,7 +67,7 @@ import Testing
     #expect(settings.writesPerSecond == 100)
     settings.fill(webhookPort: 8090)
     #expect(settings.webhook == "http://127.0.0.1:8090/hooks/support?tenant=7")
-    #expect(try self.settings("auth_token: t, webhook: 'https://h.example/x'").pollInterval == .seconds(30))
+    #expect(settings.pollInterval(isCalled: true) == .seconds(2))
   }
 
   @Test func `an API key alone is enough for what needs no webhook`() throws {

@@ -41,6 +41,7 @@ extension BackendlessFacade {
       return await poll(request, connection)
     }
     guard request.method == "GET" else { return EngineFault.badMethod.response }
+    guard transport == "polling" || request.headers["Upgrade"] != nil else { return EngineFault.badRequest.response }
     guard let connection = open(request, version, isWebSocket: transport == "websocket") else {
       return EngineFault.forbidden.response
     }

@@ -22,6 +22,7 @@ package final class BackendlessFacade: Sendable {
   let typists = Locked<Set<Typist>>([])
   /// When the next message that waits for its time is due; nil when none is known of.
   let nextDue = Locked<Timestamp?>(nil)
+  private let isFollowing = Locked(false)
   let lastPruned = Locked(Timestamp(milliseconds: 0))
   /// Told that there is something that needs the clock.
   private let awake = BoundedChannel<Void>(capacity: 1)
@@ -87,23 +88,29 @@ package final class BackendlessFacade: Sendable {
 
   // MARK: Following the chat
 
-  /// What is written in the chat by others becomes rows, and is told to the channel's listeners.
   private func followChat() async {
     while !Task.isCancelled {
-      do throws(FerryError) {
-        try await chat.observe(as: "backendless-facade") { [rows, weak self] transaction, event in
-          let writer = TableWriter(transaction, rows)
-          let publications = try rows.observed(event, writer)
-          guard let self else { return }
-          self.tellAfterCommit(writer)
-          for publication in publications { try self.tellAfterCommit(publication, transaction) }
-        }
-        return
-      } catch {
+      do throws(FerryError) { return try await follow() } catch {
         logger.warning("the chat cannot be followed: \(error)")
         guard (try? await clock.sleep(for: .seconds(5))) != nil else { return }
       }
     }
+  }
+
+  /// From then on what is written in the chat by others becomes rows, and is told to the channel's listeners.
+  ///
+  /// Before anything of this facade's own is written: what the chat's log holds by then is taken for others'. May be
+  /// called by several at once.
+  private func follow() async throws(FerryError) {
+    if isFollowing.withLock({ $0 }) { return }
+    try await chat.observe(as: "backendless-facade") { [rows, weak self] transaction, event in
+      let writer = TableWriter(transaction, rows)
+      let publications = try rows.observed(event, writer)
+      guard let self else { return }
+      self.tellAfterCommit(writer)
+      for publication in publications { try self.tellAfterCommit(publication, transaction) }
+    }
+    isFollowing.withLock { $0 = true }
   }
 
   // MARK: Transactions
@@ -113,6 +120,7 @@ package final class BackendlessFacade: Sendable {
   func change<T: Sendable>(_ body: @escaping @Sendable (TableWriter) throws -> T) async throws(Fault) -> T {
     let fault = Locked<Fault?>(nil)
     do throws(FerryError) {
+      try await follow()
       return try await chat.write(isOfObserver: true) { [self] transaction in
         do {
           let writer = TableWriter(transaction, rows)

@@ -26,7 +26,7 @@ struct ChatRows: Sendable {
     let content = try content(of: row.values, user: owner(of: row), transaction)
     if let place = row.place {
       let room = channel(of: row) ?? place.room
-      if room == place.room { return try edit(place, to: content, transaction) }
+      if room == place.room { return try edit(place, as: row, to: content, transaction) }
       // Into another channel it moves as a new message.
       try deleted(row, transaction)
       row.place = nil
@@ -37,20 +37,52 @@ struct ChatRows: Sendable {
 
   func deleted(_ row: Row, _ transaction: ChatTransaction) throws {
     guard let place = row.place else { return }
-    try transaction.remove(place.message, from: Self.linked)
-    let room = ChannelID(place.room)
-    guard try transaction.message(MessageID(place.message), in: room) != nil else { return }
-    try transaction.delete(MessageID(place.message), in: room, by: .owner)
-  }
-
-  private func edit(_ place: Row.Place, to content: Content?, _ transaction: ChatTransaction) throws {
     let (id, room) = (MessageID(place.message), ChannelID(place.room))
-    guard let message = try transaction.message(id, in: room), message.deleted == nil else { return }
-    // A message of the chat may have more attachments than its first row shows.
-    let isWhole = try transaction.value([String].self, of: place.message, in: Self.linked)?.count == 1
-    let change = Change(text: content?.text ?? "", attachments: isWhole ? content?.attachments ?? [] : nil)
+    let rows = try linked(place, transaction)
+    let others = rows.filter { $0 != row.id }
+    guard let message = try transaction.message(id, in: room), message.deleted == nil, !others.isEmpty else {
+      try transaction.remove(place.message, from: Self.linked)
+      guard try transaction.message(id, in: room) != nil else { return }
+      return try transaction.delete(id, in: room, by: .owner)
+    }
+    // One part of a message that has several: the text, or one of the files.
+    var change = Change()
+    if isText(row) {
+      change.text = ""
+    } else {
+      let files =
+        try rows.first.flatMap { try self.row($0, transaction) }.map(isText) == true ? rows.dropFirst() : rows[...]
+      var attachments = message.message.attachments
+      if let index = files.firstIndex(of: row.id).map({ $0 - files.startIndex }), index < attachments.count {
+        attachments.remove(at: index)
+      }
+      change.attachments = attachments
+    }
+    try transaction.put(others, as: place.message, in: Self.linked)
     try transaction.edit(id, in: room, to: change, by: .owner)
   }
+
+  private func edit(
+    _ place: Row.Place, as row: Row, to content: Content?, _ transaction: ChatTransaction
+  ) throws {
+    let (id, room) = (MessageID(place.message), ChannelID(place.room))
+    guard let message = try transaction.message(id, in: room), message.deleted == nil else { return }
+    let rows = try linked(place, transaction)
+    // Of a message that has several parts, the first row has the text; the others' files stay what they are.
+    guard rows.count <= 1 || (rows.first == row.id && isText(row)) else { return }
+    let attachments = rows.count <= 1 ? content?.attachments ?? [] : nil
+    try transaction.edit(id, in: room, to: Change(text: content?.text ?? "", attachments: attachments), by: .owner)
+  }
+
+  private func linked(_ place: Row.Place, _ transaction: ChatTransaction) throws -> [String] {
+    try transaction.value([String].self, of: place.message, in: Self.linked) ?? []
+  }
+
+  private func row(_ id: String, _ transaction: ChatTransaction) throws -> Row? {
+    try transaction.value(Row.self, of: id, in: TableWriter.collection(fields.table))
+  }
+
+  private func isText(_ row: Row) -> Bool { fields.text.contains { row.values[$0]?.string?.isEmpty == false } }
 
   private func link(_ row: inout Row, to message: ChatMessage, _ transaction: ChatTransaction) throws {
     row.place = Row.Place(room: message.room.rawValue, message: message.message.id.rawValue)

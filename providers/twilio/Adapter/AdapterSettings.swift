@@ -25,7 +25,7 @@ extension TwilioAdapter {
     package var webhookSetup = false
     /// Secrets of webhook rules, by the rules' key ids.
     package var signatureKeys: [String: Secret] = [:]
-    /// How often the service is asked; nil for 30 s with a webhook and 5 s without.
+    /// How often the service is asked; nil for 5 s, and 30 s once a webhook has arrived.
     package var poll: Duration?
     /// How many of the newest messages are compared for edits and deletions that nobody announced.
     package var pollWindow = 100
@@ -60,7 +60,8 @@ extension TwilioAdapter {
 
     package var canType: Bool { apiKey != nil && apiSecret != nil && serviceSID != nil && !accountSID.isEmpty }
 
-    var pollInterval: Duration { poll ?? (webhook == nil ? .seconds(5) : .seconds(30)) }
+    /// Seldom only where webhooks do arrive: a URL may be configured that nothing calls, or that another process answers.
+    func pollInterval(isCalled: Bool) -> Duration { poll ?? (isCalled ? .seconds(30) : .seconds(5)) }
 
     /// Reads every key of an account's configuration and refuses the others.
     package init(_ mapping: ConfigMapping) throws(FerryError) {

@@ -122,26 +122,25 @@ struct ConversationReader {
 
   /// Until cancelled; throws when the conversation is gone or the service refuses.
   private mutating func serve() async throws(FerryError) {
-    let interval = adapter.settings.pollInterval
     // Cancelled, and awaited, when this returns or throws.
-    async let ticking: Void = Self.tick(door, adapter.clock, every: interval)
+    async let ticking: Void = Self.tick(door, adapter.clock, first: adapter.pollInterval)
     async let preparing: Void = adapter.prepare(channel, conversation)
-    try await work(interval)
+    try await work()
     await ticking
     await preparing
   }
 
-  private static func tick(_ door: ConversationDoor, _ clock: any FerryClock, every interval: Duration) async {
+  private static func tick(_ door: ConversationDoor, _ clock: any FerryClock, first: Duration) async {
     let done = BoundedChannel<Duration>(capacity: 1)
-    var delay = interval
+    var delay = first
     while (try? await clock.sleep(for: delay)) != nil {
       guard await door.queue.send(.poll(done: done)), let next = await done.next() else { return }
       delay = next
     }
   }
 
-  private mutating func work(_ interval: Duration) async throws(FerryError) {
-    var backoff = Backoff(base: .milliseconds(500), limit: max(.seconds(30), interval))
+  private mutating func work() async throws(FerryError) {
+    var backoff = Backoff(base: .milliseconds(500), limit: .seconds(30))
     while let first = await door.queue.next() {
       var batch = WebhookBatch()
       for item in [first] + door.queue.drain(upTo: 63) {
@@ -149,7 +148,7 @@ struct ConversationReader {
         case .webhook(let event, let answer): try await take(event, answer, into: &batch)
         case .poll(let done):
           try await flush(&batch)
-          _ = done.offer(try await pollOrReport(&backoff, interval))
+          _ = done.offer(try await pollOrReport(&backoff))
         }
       }
       try await flush(&batch)
@@ -157,14 +156,12 @@ struct ConversationReader {
   }
 
   /// How long until the next poll.
-  private mutating func pollOrReport(_ backoff: inout Backoff, _ interval: Duration) async throws(FerryError)
-    -> Duration
-  {
+  private mutating func pollOrReport(_ backoff: inout Backoff) async throws(FerryError) -> Duration {
     do throws(FerryError) {
       try await poll()
       backoff.reset()
       board.set(channel, .connected)
-      return interval
+      return adapter.pollInterval
     } catch {
       if Task.isCancelled { throw .cancelled() }
       // Gone, or not allowed any more: begin anew.

@@ -53,7 +53,8 @@ struct ConversationState: Sendable {
     self.channel = channel
     self.place = place
     base = place.index
-    let capacity = max(4 * window, 4096)
+    // More than the window, so that nothing in it is ever taken for something new.
+    let capacity = 2 * window + 256
     heard = Remembered(capacity: capacity)
     messages = Remembered(capacity: capacity)
     progress = Remembered(capacity: capacity)

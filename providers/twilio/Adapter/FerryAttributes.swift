@@ -81,36 +81,53 @@ struct FerryAttributes: Hashable, Sendable {
   /// JSON text as Twilio takes it: UTF-8 without escapes. `others` stay as they are. Never longer than Twilio's limit
   /// by what is ours alone; whether `others` leave room is for the caller to look at.
   func text(beside others: [String: JSONValue] = [:]) -> String {
-    var field: [String: JSONValue] = stamp.map(Self.members) ?? [:]
-    field["key"] = key.map { .string(Self.fitted($0)) }
-    field["author"] = author.map { .string(Self.fitted($0)) }
-    field["name"] = display.map { .string(Self.fitted($0)) }
-    field["time"] = time.map { .integer($0.milliseconds) }
-    field["sent"] = sent.map { .integer($0.milliseconds) }
-    field["sha256"] = sha256.map { .string(Self.fitted($0)) }
-    field["reply_to"] = replyTo.map { .string(Self.fitted($0)) }
-    field["format"] = format.map { .string($0.rawValue) }
+    var json = JSONWriter()
+    json.begin()
+    if let stamp { Self.write(stamp, to: &json) }
+    json.member("key", key.map(Self.fitted))
+    json.member("author", author.map(Self.fitted))
+    json.member("name", display.map(Self.fitted))
+    Self.write(time, as: "time", to: &json)
+    Self.write(sent, as: "sent", to: &json)
+    json.member("sha256", sha256.map(Self.fitted))
+    json.member("reply_to", replyTo.map(Self.fitted))
+    json.member("format", format?.rawValue)
     if let read {
-      var mark = Self.members(read.stamp)
-      mark["index"] = .integer(read.index)
-      field["read"] = .object(mark)
+      json.name("read")
+      json.begin()
+      json.name("index")
+      json.value(read.index)
+      Self.write(read.stamp, to: &json)
+      json.end()
     }
-    var all = others
-    all[Self.name] = .object(field)
+    json.end()
+    let ours = "\"\(Self.name)\":\(json.text)}"
+    guard !others.isEmpty else { return "{" + ours }
     let encoder = JSONEncoder()
     encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
     // Fails only for numbers that JSON lacks; none is ever decoded from JSON.
-    return (try? encoder.encode(JSONValue.object(all))).map { String(decoding: $0, as: UTF8.self) } ?? "{}"
+    let rest = (try? encoder.encode(JSONValue.object(others))).map { String(decoding: $0, as: UTF8.self) } ?? "{}"
+    return rest.dropLast() + "," + ours
   }
 
-  private static func members(_ stamp: Stamp) -> [String: JSONValue] {
-    var members: [String: JSONValue] = [
-      "bridge": .string(fitted(stamp.bridge.rawValue)), "origin": .string(fitted(stamp.origin.description)),
-      "id": .string(fitted(stamp.id.rawValue)),
-    ]
-    if stamp.revision != 0 { members["revision"] = .integer(Int64(stamp.revision)) }
-    if stamp.part != 0 { members["part"] = .integer(Int64(stamp.part)) }
-    return members
+  private static func write(_ stamp: Stamp, to json: inout JSONWriter) {
+    json.member("bridge", fitted(stamp.bridge.rawValue))
+    json.member("origin", fitted(stamp.origin.description))
+    json.member("id", fitted(stamp.id.rawValue))
+    if stamp.revision != 0 {
+      json.name("revision")
+      json.value(Int64(stamp.revision))
+    }
+    if stamp.part != 0 {
+      json.name("part")
+      json.value(Int64(stamp.part))
+    }
+  }
+
+  private static func write(_ time: Timestamp?, as name: StaticString, to json: inout JSONWriter) {
+    guard let time else { return }
+    json.name(name)
+    json.value(time.milliseconds)
   }
 
   /// Of ten such texts at most, so that all of them are within the 4 KB.
@@ -119,6 +136,10 @@ struct FerryAttributes: Hashable, Sendable {
   /// The same for the same text always, so that what was sent under it is found again. A digest keeps apart what has
   /// become alike. Controls would be escaped, which Twilio does not take.
   static func fitted(_ text: String) -> String {
+    // As nearly all are.
+    if text.utf8.count <= longest, text.utf8.allSatisfy({ $0 >= 0x20 && $0 < 0x7f && $0 != 0x22 && $0 != 0x5c }) {
+      return text
+    }
     func isControl(_ scalar: Unicode.Scalar) -> Bool { scalar.value < 0x20 || scalar.value == 0x7f }
     func size(_ scalar: Unicode.Scalar) -> Int {
       scalar == "\"" || scalar == "\\" ? 2 : isControl(scalar) ? 6 : UTF8.width(scalar)

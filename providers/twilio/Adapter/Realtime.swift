@@ -17,7 +17,7 @@ final class Realtime: Sendable {
     /// Until when a conversation shows our typing anyway.
     var shown: [String: Timestamp] = [:]
     /// Who types, and until when unless they go on.
-    var typists: [Typist: Timestamp] = [:]
+    var typists: [Typist: (by: Author, until: Timestamp)] = [:]
     var complained: String?
   }
 
@@ -168,9 +168,9 @@ final class Realtime: Sendable {
       let door = doors.first(where: { door in door.conversation.withLock { $0 == conversation } })
     else { return }
     let until = clock.now().advanced(by: .seconds(seconds))
-    state.withLock { $0.typists[Typist(channel: door.channel, identity: identity)] = until }
-    let name = adapter.names.known(identity) ?? identity
-    inbox.typing(Typing(channel: door.channel, by: Author(id: UserID(identity), name: name), on: true))
+    let by = Author(id: UserID(identity), name: adapter.names.known(identity) ?? identity)
+    state.withLock { $0.typists[Typist(channel: door.channel, identity: identity)] = (by, until) }
+    inbox.typing(Typing(channel: door.channel, by: by, on: true))
   }
 
   /// Nobody says that they have stopped: it follows from silence.
@@ -178,14 +178,11 @@ final class Realtime: Sendable {
     while (try? await clock.sleep(for: .seconds(1))) != nil {
       let now = clock.now()
       let over = state.withLock { state in
-        let over = state.typists.filter { $0.value <= now }.map(\.key)
-        for typist in over { state.typists[typist] = nil }
+        let over = state.typists.filter { $0.value.until <= now }
+        for typist in over.keys { state.typists[typist] = nil }
         return over
       }
-      for typist in over {
-        let by = Author(id: UserID(typist.identity), name: typist.identity)
-        inbox.typing(Typing(channel: typist.channel, by: by, on: false))
-      }
+      for (typist, typing) in over { inbox.typing(Typing(channel: typist.channel, by: typing.by, on: false)) }
     }
   }
 

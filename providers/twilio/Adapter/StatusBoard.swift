@@ -13,6 +13,8 @@ final class StatusBoard: Sendable {
   private struct State {
     var statuses: [ChannelID: Status]
     var told: ConnectionState?
+    /// Somebody tells the inbox at this moment, and will tell what is set meanwhile too: in order.
+    var isTelling = false
   }
 
   private let inbox: any Inbox
@@ -38,13 +40,24 @@ final class StatusBoard: Sendable {
   }
 
   private func tell() {
-    let news = state.withLock { state -> ConnectionState? in
+    let isMine = state.withLock { state in
+      defer { state.isTelling = true }
+      return !state.isTelling
+    }
+    guard isMine else { return }
+    while let news = next() { inbox.connection(news) }
+  }
+
+  private func next() -> ConnectionState? {
+    state.withLock { state in
       let now = Self.summary(state.statuses)
-      guard now != state.told else { return nil }
+      guard now != state.told else {
+        state.isTelling = false
+        return nil
+      }
       state.told = now
       return now
     }
-    if let news { inbox.connection(news) }
   }
 
   private static func summary(_ statuses: [ChannelID: Status]) -> ConnectionState {

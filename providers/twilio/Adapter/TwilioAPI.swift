@@ -48,13 +48,17 @@ struct TwilioAPI: Sendable {
     return value
   }
 
-  /// The answer of a write is only read for what is in it: null when it is not JSON, since the status said that it was
+  /// Returns the SID of what was made or changed; nil when the answer names none, although the status said that it was
   /// done. What certainly was not done because of another request at the same moment is tried again.
-  func post(_ url: String, _ form: Form, doing: String) async throws(FerryError) -> JSONValue {
+  @discardableResult
+  func post(_ url: String, _ form: Form, doing: String) async throws(FerryError) -> String? {
+    struct Answer: Decodable { let sid: String? }
     var request = ClientRequest(method: "POST", url: url, deadline: Self.deadline)
     request.headers.set("Content-Type", Form.mediaType)
     request.body = .bytes(Array(form.encoded.utf8))
-    return Self.json(try await write(request, doing: doing)) ?? .null
+    let answer = try await write(request, doing: doing)
+    let sid = (try? JSONDecoder().decode(Answer.self, from: Data(answer)))?.sid
+    return sid.flatMap { $0.isEmpty ? nil : $0 }
   }
 
   func delete(_ url: String, doing: String) async throws(FerryError) {

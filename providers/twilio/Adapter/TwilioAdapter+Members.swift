@@ -28,11 +28,8 @@ extension TwilioAdapter: MembershipProvider, ReadingProvider {
     _ membership: Membership, of channel: ChannelID, present: Bool
   ) async throws(FerryError) {
     let identity = Self.identity(membership.member)
+    if present { return try await add(identity, name: membership.member.name, membership.stamp, to: channel) }
     try await pace.wait(for: channel)
-    if present {
-      try await add(identity, name: membership.member.name, membership.stamp, to: channel)
-      return
-    }
     let before = written.removing(identity, from: channel, membership.stamp)
     do throws(FerryError) {
       try await api.delete(participantURL(channel.rawValue, identity), doing: "remove a participant")
@@ -50,9 +47,11 @@ extension TwilioAdapter: MembershipProvider, ReadingProvider {
     attributes.stamp = stamp
     attributes.display = name.isEmpty || name == identity ? nil : name
     let form: Form = [("Identity", identity), ("Attributes", attributes.text())]
+    let url = api.url("Conversations", channel.rawValue, "Participants")
     do throws(FerryError) {
-      _ = try await api.post(
-        api.url("Conversations", channel.rawValue, "Participants"), form, doing: "add a participant")
+      _ = try await creating(channel) { () async throws(FerryError) in
+        try await self.api.post(url, form, doing: "add a participant")
+      }
     } catch {
       guard error.code == .conflict, error.retry == .never else { throw error }
     }
@@ -83,7 +82,6 @@ extension TwilioAdapter: MembershipProvider, ReadingProvider {
     } catch {
       guard error.code == .notFound else { throw error }
       guard settings.addReaders else { return }
-      try await pace.wait(for: channel)
       try await add(identity, name: by.name, mark.stamp, to: channel)
       participant = try await api.get(participantURL(channel.rawValue, identity), doing: "mark a message as read")
     }
@@ -99,7 +97,7 @@ extension TwilioAdapter: MembershipProvider, ReadingProvider {
     }
     written.marking(index, by: identity, in: channel, mark.stamp)
     try await pace.wait(for: channel)
-    _ = try await api.post(participantURL(channel.rawValue, listed.sid), form, doing: "mark a message as read")
+    try await api.post(participantURL(channel.rawValue, listed.sid), form, doing: "mark a message as read")
   }
 
   /// Nil when the message is gone: nobody can be told that it was read.

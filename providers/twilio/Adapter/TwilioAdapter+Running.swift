@@ -92,6 +92,7 @@ extension TwilioAdapter: WebhookReceiver {
 
   private func accepted(_ form: Form) async -> HTTPResponse {
     guard let run = current.withLock({ $0 }) else { return Self.later }
+    isCalled.withLock { $0 = true }
     guard let event = WebhookEvent(form) else { return Self.done }
     if case .userChanged(let identity, let name) = event {
       names.changed(identity, to: name)

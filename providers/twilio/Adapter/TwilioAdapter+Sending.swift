@@ -13,8 +13,11 @@ extension TwilioAdapter {
     let now = clock.now()
     let form = try Self.form(of: message, now: now)
     written.tried(message.key, at: now)
-    let answer = try await create(form, in: channel)
-    guard let sid = answer["sid"]?.string, !sid.isEmpty else {
+    let url = messagesURL(channel.rawValue)
+    let answer = try await creating(channel) { () async throws(FerryError) in
+      try await self.api.post(url, form, doing: "post the message")
+    }
+    guard let sid = answer else {
       throw FerryError(
         .outcomeUnknown, "Could not read Twilio's answer to the message.", retry: .now, didNotAct: false)
     }
@@ -22,10 +25,12 @@ extension TwilioAdapter {
     return MessageID(sid)
   }
 
-  private func create(_ form: Form, in channel: ChannelID) async throws(FerryError) -> JSONValue {
-    let url = messagesURL(channel.rawValue)
+  /// Makes a write at the conversation's pace; creates a conversation that is missing, where that is wanted.
+  func creating<Result: Sendable>(
+    _ channel: ChannelID, _ write: @Sendable () async throws(FerryError) -> Result
+  ) async throws(FerryError) -> Result {
     try await pace.wait(for: channel)
-    do throws(FerryError) { return try await api.post(url, form, doing: "post the message") } catch {
+    do throws(FerryError) { return try await write() } catch {
       // Of the conversation, that is: a file that is missing may be sent again.
       guard error.code == .notFound, error.retry == .never else { throw error }
       guard settings.create, !Self.isSID(channel) else {
@@ -35,13 +40,13 @@ extension TwilioAdapter {
       }
     }
     do throws(FerryError) { try await createConversation(channel) } catch {
-      // The message itself has not been sent, whatever became of this.
+      // The write itself has not been made, whatever became of this.
       var error = error
       error.didNotAct = true
       throw error
     }
     try await pace.wait(for: channel)
-    return try await api.post(url, form, doing: "post the message")
+    return try await write()
   }
 
   static func form(of message: OutgoingMessage, now: Timestamp) throws(FerryError) -> Form {
@@ -156,7 +161,7 @@ extension TwilioAdapter: EditingProvider, DeletingProvider {
     var form: Form = [("Body", ListedMessage.body(ofText: message.text))]
     form.add("Attributes", optional: Self.attributes(current["attributes"]?.string ?? "{}", editedTo: message))
     try await pace.wait(for: channel)
-    _ = try await api.post(url, form, doing: "edit the message")
+    try await api.post(url, form, doing: "edit the message")
     if let stamp = message.stamp { written.posted(id.rawValue, stamp) }
   }
 

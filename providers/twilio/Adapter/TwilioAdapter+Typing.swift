@@ -21,7 +21,6 @@ extension TwilioAdapter: TypingProvider {
 
   /// Makes Ferry's identity a participant, without which it neither hears nor shows typing.
   func join(_ channel: ChannelID) async throws(FerryError) {
-    try await pace.wait(for: channel)
     try await add(settings.identity, name: "", nil, to: channel)
   }
 

@@ -58,7 +58,7 @@ extension TwilioAdapter {
       if try await isConfigured(address) { return }
       logger.warning(
         "nothing at Twilio points to this account's webhook for \(channel), which is read by asking every "
-          + "\(settings.pollInterval.milliseconds / 1000) s; set webhook_setup: true, or the URL in Twilio's console")
+          + "\(pollInterval.milliseconds / 1000) s; set webhook_setup: true, or the URL in Twilio's console")
     } catch {
       if !Task.isCancelled { logger.warning("the webhook of \(channel) could not be looked at: \(error)") }
     }
@@ -72,10 +72,10 @@ extension TwilioAdapter {
     case .none: break
     case .create:
       form.add("Target", "webhook")
-      _ = try await api.post(list, form, doing: "create the webhook of \(channel)")
+      try await api.post(list, form, doing: "create the webhook of \(channel)")
       logger.notice("created the webhook of \(channel)")
     case .update(let sid):
-      _ = try await api.post(
+      try await api.post(
         api.url("Conversations", conversation, "Webhooks", sid), form, doing: "update the webhook of \(channel)")
       logger.notice("updated the webhook of \(channel)")
     case .noRoom:

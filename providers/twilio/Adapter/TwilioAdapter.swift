@@ -27,6 +27,9 @@ package final class TwilioAdapter: ChatProvider {
   let found = Locked(Found())
   let started: Timestamp
 
+  /// Whether a webhook of Twilio's has ever arrived.
+  let isCalled = Locked(false)
+
   struct Found {
     var service: String?
     var conversations = Remembered<ChannelID, String>(capacity: 10_000)
@@ -86,6 +89,8 @@ package final class TwilioAdapter: ChatProvider {
     return capabilities
   }
 
+  var pollInterval: Duration { settings.pollInterval(isCalled: isCalled.withLock { $0 }) }
+
   // MARK: Addresses
 
   func messagesURL(_ conversation: String, _ query: [(String, String)] = []) -> String {
@@ -134,7 +139,7 @@ package final class TwilioAdapter: ChatProvider {
   /// Somebody else may do the same at the same time.
   func createConversation(_ channel: ChannelID) async throws(FerryError) {
     do throws(FerryError) {
-      _ = try await api.post(
+      try await api.post(
         api.url("Conversations"),
         [("UniqueName", channel.rawValue), ("FriendlyName", String(channel.rawValue.prefix(128)))],
         doing: "create the conversation \(channel)")
