@@ -22,10 +22,12 @@ def three(tmp_path):
 
 @pytest.fixture
 def smooth(tmp_path):
-    """The same, with webhooks that arrive."""
-    services = Three(tmp_path, lose=0, repeat=0, swap=0)
+    """The same, with webhooks that arrive, and every request to Twilio held against its OpenAPI document."""
+    services = Three(tmp_path, spied=True, lose=0, repeat=0, swap=0)
     yield services
     services.stop()
+    assert services.spy.faults == []
+    assert len(services.spy.contract.asked) > 4
 
 
 def at_local(three):
