@@ -74,7 +74,8 @@ def inlined(schema, document):
         return schema
     if "$ref" in schema:
         return inlined(document["components"]["schemas"][schema["$ref"].split("/")[-1]], document)
-    keep = ("type", "properties", "items", "enum", "pattern", "minLength", "maxLength", "format", "required")
+    keep = ("type", "properties", "items", "enum", "pattern", "minLength", "maxLength", "minimum", "maximum", "format",
+            "required")
     made = {key: schema[key] for key in keep if key in schema}
     if "properties" in made:
         made["properties"] = {name: inlined(each, document) for name, each in made["properties"].items()}
