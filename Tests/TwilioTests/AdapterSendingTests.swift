@@ -187,7 +187,7 @@ import Testing
     try await AdapterRig.with { rig in
       let id = try await rig.adapter.post(AdapterRig.outgoing("frist"), to: "lobby")
       rig.twilio.state.update { state in
-        var ferry = TwilioAPI.json(state.messages[0].attributes)?.object ?? [:]
+        var ferry = JSONText.value(state.messages[0].attributes)?.object ?? [:]
         ferry["reactions"] = ["👍"]
         state.messages[0].attributes = (try? String(decoding: ServiceJSON.bytes(.object(ferry)), as: UTF8.self)) ?? ""
       }
@@ -196,7 +196,7 @@ import Testing
       let form = try #require(rig.twilio.requests("POST Conversations/lobby/Messages/").last?.form)
       #expect(form["Body"] == "first")
       #expect(form["Author"] == nil)
-      let attributes = try #require(TwilioAPI.json(form["Attributes"] ?? ""))
+      let attributes = try #require(JSONText.value(form["Attributes"] ?? ""))
       #expect(attributes["reactions"]?.array == ["👍"])
       let ferry = try #require(FerryAttributes(attributes))
       #expect(ferry.stamp == edit.stamp)

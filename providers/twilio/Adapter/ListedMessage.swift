@@ -55,7 +55,7 @@ struct ListedMessage: Hashable, Sendable {
     participant = form["ParticipantSid"]
     body = Self.text(ofBody: form["Body"] ?? "")
     attributes = form["Attributes"] ?? "{}"
-    let list = form["Media"].flatMap { TwilioAPI.json($0) }?.array ?? []
+    let list = form["Media"].flatMap { JSONText.value($0) }?.array ?? []
     media = list.compactMap {
       Self.attachment($0, sid: "Sid", type: "ContentType", size: "Size", name: "Filename")
     }

@@ -169,7 +169,7 @@ extension TwilioAdapter: EditingProvider, DeletingProvider {
   private static func attributes(_ current: String, editedTo message: OutgoingMessage) -> String? {
     guard let stamp = message.stamp else { return nil }
     var others: [String: JSONValue] = [:]
-    switch TwilioAPI.json(current) {
+    switch JSONText.value(current) {
     case .object(let members): others = members
     case nil where current.isEmpty: break
     default: return nil

@@ -37,7 +37,7 @@ struct MessageExtra: Sendable {
 
   init(_ message: Message) {
     guard let text = message.attributes?.string, text.hasPrefix(Self.mark),
-      let kept = JSONText.decode(Kept.self, from: text.dropFirst(Self.mark.count))
+      let kept = JSONText.decode(Kept.self, from: text.utf8.dropFirst(Self.mark.utf8.count))
     else {
       isOurs = false
       if let foreign = message.attributes { attributes = JSONText.text(foreign) }

@@ -45,7 +45,7 @@ struct PageRequest: Sendable {
     guard text.hasPrefix("PT") else { return nil }
     var base64 = text.dropFirst(2).replacing("-", with: "+").replacing("_", with: "/")
     base64 += String(repeating: "=", count: (4 - base64.utf8.count % 4) % 4)
-    return Data(base64Encoded: String(base64)).flatMap { try? JSONDecoder().decode(Token.self, from: $0) }
+    return Data(base64Encoded: String(base64)).flatMap { JSONText.decode(Token.self, from: $0) }
   }
 
   private static func text(_ token: Token) -> String {
