@@ -8,6 +8,19 @@ func module(
   .target(name: name, dependencies: dependencies, path: path, exclude: documents)
 }
 
+/// The files of a page, which become constants of the program.
+func pageFiles(_ page: String) -> [Resource] {
+  let files = [
+    "chat": [
+      "chat.html", "chat.css", "icon.svg", "actions.js", "composer.js", "files.js", "log.js", "main.js", "mentions.js",
+      "menu.js", "net.js", "outbox.js", "reading.js", "room.js", "rooms.js", "row.js", "search.js", "text.js",
+      "timeline.js", "tray.js", "words.js",
+    ],
+    "start": ["start.html", "start.css", "start.js"],
+  ]
+  return (files[page] ?? []).map { .embedInCode("\(page)/\($0)") }
+}
+
 let package = Package(
   name: "ferry",
   products: [
@@ -38,13 +51,16 @@ let package = Package(
       "PusherProvider",
       ["FerryCore", "FerryRuntime", "FerryTransport", "FerryConfig", "FerryChat"],
       path: "providers/pusher", documents: ["README.md"]),
+    .target(
+      name: "FerryPages", dependencies: ["FerryCore", "FerryRuntime", "FerryTransport"],
+      resources: ["chat", "start"].flatMap(pageFiles)),
     module("FerryTestKit", ["FerryCore", "FerryRuntime"]),
 
     .executableTarget(
       name: "ferry",
       dependencies: [
         "FerryCore", "FerryRuntime", "FerryTransport", "FerryConfig", "FerryStorage", "FerryChat", "FerryRelay",
-        "LocalProvider", "PusherProvider",
+        "FerryPages", "LocalProvider", "PusherProvider",
       ]),
     .executableTarget(
       name: "ferry-bench",

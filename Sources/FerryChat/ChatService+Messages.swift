@@ -157,6 +157,7 @@ extension ChatService {
       known.mediaType = file.mediaType
       known.size = file.size
       known.sha256 = sha256
+      known.pixels = file.pixels
       return known
     }
   }

@@ -54,6 +54,10 @@ enum Schema {
     INSERT INTO sqlite_sequence(name, seq)
       SELECT name, CAST((julianday('now') - 2440587.5) * 86400000 AS INTEGER) * 1000
       FROM (SELECT 'messages' AS name UNION SELECT 'events');
+    """,
     """
+    CREATE TABLE pictures(
+      sha256 TEXT PRIMARY KEY, width INTEGER NOT NULL, height INTEGER NOT NULL) WITHOUT ROWID;
+    """,
   ]
 }

@@ -1,0 +1,235 @@
+// Begins: who is it, which room, and what the page's buttons do.
+
+import { Api, Live } from './net.js';
+import { RoomView } from './room.js';
+import { Rooms } from './rooms.js';
+import { Composer } from './composer.js';
+import { Attachments } from './files.js';
+import { Announcer, Notices } from './reading.js';
+import { Actions } from './actions.js';
+import { Names, isVisible } from './text.js';
+import { t, translate } from './words.js';
+
+const page = document.body;
+const $ = (selector) => page.querySelector(selector);
+translate(page);
+
+// The token leaves the address at once, and stays in this tab. All ports of a host share their cookies, but not this.
+const query = new URLSearchParams(location.search);
+const given = { name: query.get('name'), room: query.get('room'), token: query.get('token') };
+if (given.token !== null) {
+  query.delete('token');
+  history.replaceState(null, '', query.size > 0 ? `?${query}` : location.pathname);
+  sessionStorage.setItem('ferry.token', given.token);
+}
+const remembered = {
+  token: given.token ?? sessionStorage.getItem('ferry.token'),
+  name: given.name ?? localStorage.getItem('ferry.name'),
+  room: given.room ?? localStorage.getItem('ferry.room') ?? 'lobby',
+};
+
+if (remembered.token && isVisible(remembered.name ?? '')) start(remembered);
+else signIn(remembered);
+
+// MARK: Signing in
+
+function signIn({ name, room, token }, problem = '') {
+  const form = $('#sign-in form');
+  $('#app').hidden = true;
+  $('#sign-in').hidden = false;
+  form.querySelector('h1').textContent = t('signInTo', location.host);
+  form.elements.user.value = name ?? '';
+  form.elements.token.value = token ?? '';
+  form.elements.room.value = room;
+  form.querySelector('.error').textContent = problem;
+  (name ? form.elements.token : form.elements.user).focus();
+  form.onsubmit = (event) => {
+    event.preventDefault();
+    const name = form.elements.user.value.trim();
+    if (isVisible(name)) {
+      start({ name, token: form.elements.token.value, room: form.elements.room.value.trim() || 'lobby' });
+    }
+  };
+}
+
+async function start({ name, token, room }) {
+  const api = new Api(token);
+  const early = api.messages(room, { limit: '50' });
+  early.catch(() => {});
+  try {
+    const { user } = await api.whoami();
+    api.me = { id: user ?? name, name };
+  } catch (error) {
+    return signIn({ name, room, token: error.status === 401 ? '' : token }, t(error.status === 401 ? 'wrongToken' : 'noServer'));
+  }
+  sessionStorage.setItem('ferry.token', token);
+  localStorage.setItem('ferry.name', name);
+  $('#sign-in').hidden = true;
+  $('#app').hidden = false;
+  const app = new App(api);
+  api.onUnauthorized = () => {
+    app.live.stop();
+    sessionStorage.removeItem('ferry.token');
+    signIn({ name, room: app.room.id, token: '' }, t('wrongToken'));
+  };
+  app.begin(room, early);
+}
+
+// MARK: The page
+
+class App {
+  #standings;
+  #offlineTimer;
+
+  constructor(api) {
+    this.api = api;
+    this.names = new Names();
+    this.names.of(api.me);
+    this.attachments = new Attachments(api);
+    this.announcer = new Announcer($('#status'));
+    this.notices = new Notices($('.bell'));
+    this.live = new Live(api, {
+      event: (event) => this.#event(event),
+      typing: (typing) => this.room.typing(typing),
+      open: () => this.#connected(),
+      closed: () => this.#disconnected(),
+      reset: () => this.begin(this.room.id),
+    });
+    const context = { me: api.me, names: this.names };
+    this.rooms = new Rooms($('.side'), context, {
+      open: (id) => this.open(id),
+      make: (name) => this.#make(name),
+      changed: () => this.room && this.#showTitle(),
+    });
+    this.room = new RoomView(this, $('.conversation'));
+    this.composer = new Composer($('.composer'), api, {
+      names: this.names, members: () => this.room.membersForCompletion(), recent: () => this.room.recentAuthors(),
+      mentioned: (text) => this.room.mentioned(text), announce: (text) => this.announcer.say(text),
+    }, {
+      send: (draft) => this.#send(draft),
+      edit: (row, text, revision) => this.actions.saveEdit(row, text, revision),
+      editLast: () => this.actions.editLast(),
+      target: (row) => this.room.log.makeVisible(row),
+      typing: (on) => this.live.say({ type: 'typing', room: this.room.id, by: api.me, on }),
+    });
+    this.actions = new Actions(this);
+    this.#buttons();
+    this.#midnight();
+  }
+
+  /** Reads the rooms, opens one and follows what happens. */
+  async begin(room, early) {
+    this.#standings = this.api.rooms().then(({ rooms, sequence }) => {
+      this.rooms.replace(rooms);
+      this.live.start(sequence);
+    });
+    this.open(room, early);
+    await this.#standings.catch(() => setTimeout(() => this.begin(room), 3000));
+  }
+
+  /** Where I stand in a room: `{ read, unread }`. */
+  async standing(id) {
+    await this.#standings;
+    return this.rooms.get(id);
+  }
+
+  open(id, early) {
+    localStorage.setItem('ferry.room', id);
+    const query = new URLSearchParams(location.search);
+    query.set('room', id);
+    history.replaceState(null, '', `?${query}`);
+    this.composer.stopTyping();
+    this.search?.close();
+    this.room.open(id, early);
+    this.rooms.open(id);
+    this.composer.open(id);
+    $('#app').classList.add('in-room');
+    this.#showTitle();
+  }
+
+  async #make(name) {
+    try {
+      this.rooms.put(await this.api.makeRoom(name));
+      this.open(name);
+      this.composer.focus();
+    } catch (error) {
+      this.announcer.say(error.message);
+    }
+  }
+
+  async #send(draft) {
+    if (this.room.timeline.hasNewer) await this.room.toLatest();
+    this.room.outbox.send(draft);
+    this.room.log.toBottom();
+  }
+
+  #event(event) {
+    const by = event.message?.author ?? event.by;
+    const isMine = by?.id === this.api.me.id;
+    if (by) this.names.of(by);
+    this.rooms.event(event, isMine);
+    this.room.event(event);
+    if (event.kind === 'message' && !isMine) {
+      this.notices.message(this.rooms.get(event.room)?.title ?? event.room, this.names.of(by), event.message.text, () =>
+        event.room !== this.room.id && this.open(event.room));
+    }
+    if (event.kind === 'read' && isMine && event.room !== this.room.id && event.state === 'read') {
+      this.api.room(event.room).then((room) => this.rooms.put(room), () => {});
+    }
+  }
+
+  #showTitle() {
+    this.notices.title(this.rooms.get(this.room.id)?.title ?? this.room.id, this.rooms.unread);
+  }
+
+  #connected() {
+    clearTimeout(this.#offlineTimer);
+    $('.offline').hidden = true;
+    this.room.outbox?.hurry();
+  }
+
+  #disconnected() {
+    clearTimeout(this.#offlineTimer);
+    this.#offlineTimer = setTimeout(() => $('.offline').hidden = this.live.isOpen, 2000);
+  }
+
+  #buttons() {
+    $('.back').addEventListener('click', () => {
+      $('#app').classList.remove('in-room');
+      $('.room[aria-current]')?.focus();
+    });
+    $('.sign-out').addEventListener('click', () => {
+      sessionStorage.removeItem('ferry.token');
+      location.replace(location.pathname);
+    });
+    $('.find').addEventListener('click', async () => {
+      const { Search } = await import('./search.js');
+      this.search ??= new Search($('.search'), this.api, this.names, {
+        jump: (id) => this.room.jumpTo(id),
+        close: () => {
+          if (this.room.timeline.hasNewer) this.room.toLatest();
+          $('.find').focus();
+        },
+      });
+      this.search.open(this.room.id);
+    });
+    for (const button of document.querySelectorAll('#viewer .shut')) {
+      button.addEventListener('click', () => $('#viewer').close());
+    }
+    // Safari lays the keyboard over the page instead of making it smaller.
+    const view = window.visualViewport;
+    view?.addEventListener('resize', () =>
+      document.documentElement.style.setProperty('--height', `${Math.min(view.height, innerHeight)}px`));
+  }
+
+  /** Today becomes yesterday. */
+  #midnight() {
+    const now = new Date();
+    const next = new Date(now.getFullYear(), now.getMonth(), now.getDate() + 1, 0, 0, 1);
+    // Clocks are set and computers sleep: it is looked at every minute at the latest.
+    setTimeout(() => {
+      if (new Date().getDate() !== now.getDate()) this.room.log.updateAll();
+      this.#midnight();
+    }, Math.min(next - now, 60_000));
+  }
+}
