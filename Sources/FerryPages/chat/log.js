@@ -160,7 +160,7 @@ export class Log {
   #target(tops, bottom, otherwise) {
     if (this.sticks) return Math.max(0, bottom);
     const index = this.#anchor ? this.#rows.indexOf(this.#anchor.row) : -1;
-    return Math.max(0, Math.min(bottom, index < 0 ? otherwise : tops[index] - this.#anchor.offset));
+    return Math.max(0, Math.min(bottom, index < 0 ? otherwise : tops[index] + (this.#anchor.row.head ?? 0) - this.#anchor.offset));
   }
 
   #range(tops, top, height) {
@@ -220,9 +220,12 @@ export class Log {
   #measure(rows) {
     let changes = 0;
     for (const row of rows) {
-      const { height } = this.#elements.get(row).getBoundingClientRect();
+      const element = this.#elements.get(row);
+      const { height } = element.getBoundingClientRect();
       if (Math.abs((row.height ?? ESTIMATE) - height) > 0.05) changes += 1;
       row.height = height;
+      // Day, name and unread line come and go above the message: it is the message that stays in place.
+      row.head = element.querySelector('.line, .notice')?.offsetTop ?? 0;
     }
     return changes;
   }
@@ -253,7 +256,7 @@ export class Log {
     const { rows, tops } = this.#drawn;
     const top = this.scroller.scrollTop;
     const index = Math.min(search(tops, top), rows.length - 1);
-    if (index >= 0) this.#anchor = { row: rows[index], offset: tops[index] - top };
+    if (index >= 0) this.#anchor = { row: rows[index], offset: tops[index] + (rows[index].head ?? 0) - top };
   }
 
   #ask() {
@@ -271,7 +274,7 @@ export class Log {
         const row = this.row(target);
         const { height } = target.getBoundingClientRect();
         if (row && height > 0 && Math.abs((row.height ?? 0) - height) > 0.05) {
-          row.height = height;
+          this.#measure([row]);
           isOther = true;
         }
       }

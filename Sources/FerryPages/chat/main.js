@@ -184,13 +184,14 @@ class App {
 
   #connected() {
     clearTimeout(this.#offlineTimer);
+    this.#offlineTimer = undefined;
     $('.offline').hidden = true;
     this.room.outbox?.hurry();
   }
 
   #disconnected() {
-    clearTimeout(this.#offlineTimer);
-    this.#offlineTimer = setTimeout(() => $('.offline').hidden = this.live.isOpen, 2000);
+    // Counted from the first loss: failed attempts to come back do not put it off.
+    this.#offlineTimer ??= setTimeout(() => $('.offline').hidden = this.live.isOpen, 2000);
   }
 
   #buttons() {

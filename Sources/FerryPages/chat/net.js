@@ -60,7 +60,17 @@ export class Api {
 
   room(room) { return this.request('GET', `${path('rooms', room)}?${new URLSearchParams({ user: this.me.id })}`); }
   makeRoom(room) { return this.request('PUT', path('rooms', room), {}); }
-  messages(room, query) { return this.request('GET', `${path('rooms', room, 'messages')}?${new URLSearchParams(query)}`); }
+
+  /** A page of a room's messages. A room that is not there yet is made by the first who comes. */
+  async messages(room, query) {
+    try {
+      return await this.request('GET', `${path('rooms', room, 'messages')}?${new URLSearchParams(query)}`);
+    } catch (error) {
+      if (error.status !== 404) throw error;
+      return { messages: [] };
+    }
+  }
+
   message(room, id) { return this.request('GET', path('rooms', room, 'messages', id)); }
   post(room, draft) { return this.request('POST', path('rooms', room, 'messages'), { ...draft, author: this.me }); }
   edit(room, id, change) { return this.request('PATCH', path('rooms', room, 'messages', id), change); }

@@ -104,7 +104,7 @@ export class RoomView {
     this.wishes = new Wishes(this.api, id, this.timeline, () => this.announce(t('failed')));
     this.outbox = new Outbox(this.api, id, this.timeline);
     this.reading = new Reading(this.api, id, this.log, this.timeline, (upTo) =>
-      this.app.rooms.setUnread(id, this.timeline.unreadCount(upTo)));
+      this.app.rooms.read(id, upTo, this.timeline.unreadCount(upTo)));
     this.log.show(this.timeline.rows);
     this.empty.hidden = true;
     this.#overlay(t('loading'));
@@ -114,7 +114,7 @@ export class RoomView {
       if (round !== this.#round) return;
       const unread = standing?.read ? standing.unread : 0;
       const limit = unread < PAGE - 10 ? PAGE : unread < 100 ? unread + 10 : 500;
-      const page = await ((limit === PAGE && early) || this.#page({ limit: String(limit) }));
+      const page = await ((limit === PAGE && early) || this.api.messages(id, { limit: String(limit) }));
       if (round !== this.#round) return;
       this.reading.read = standing?.read;
       this.timeline.replace(page.messages.reverse(), { hasOlder: Boolean(page.next), hasNewer: false });
@@ -132,16 +132,6 @@ export class RoomView {
       this.#overlay(t('loadFailed'), true);
     } finally {
       if (round === this.#round) this.#isLoading = false;
-    }
-  }
-
-  async #page(query) {
-    try {
-      return await this.api.messages(this.id, query);
-    } catch (error) {
-      // A room is made by the first who comes.
-      if (error.status !== 404) throw error;
-      return { messages: [] };
     }
   }
 
@@ -220,8 +210,8 @@ export class RoomView {
       this.#isLoading = true;
       try {
         const [before, message, after] = await Promise.all([
-          this.#page({ before: id, limit: String(PAGE) }), this.api.message(this.id, id),
-          this.#page({ order: 'oldest', after: id, limit: String(PAGE) })]);
+          this.api.messages(this.id, { before: id, limit: String(PAGE) }), this.api.message(this.id, id),
+          this.api.messages(this.id, { order: 'oldest', after: id, limit: String(PAGE) })]);
         if (round !== this.#round) return;
         timeline.replace([...before.messages.reverse(), message, ...after.messages],
           { hasOlder: Boolean(before.next), hasNewer: Boolean(after.next) });
@@ -244,7 +234,7 @@ export class RoomView {
     if (this.timeline.hasNewer) {
       const round = ++this.#round;
       this.#isLoading = true;
-      const page = await this.#page({ limit: String(PAGE) }).catch(() => undefined);
+      const page = await this.api.messages(this.id, { limit: String(PAGE) }).catch(() => undefined);
       if (round !== this.#round) return;
       this.#isLoading = false;
       if (page) this.timeline.replace(page.messages.reverse(), { hasOlder: Boolean(page.next), hasNewer: false });
@@ -280,7 +270,7 @@ export class RoomView {
       case 'read':
         if (event.by) timeline.marked(event.by.id, event.id, event.state);
         if (event.by?.id === this.me.id && event.state === 'read') {
-          this.app.rooms.setUnread(this.id, timeline.unreadCount(event.id));
+          this.app.rooms.read(this.id, event.id, timeline.unreadCount(event.id));
         }
         break;
       case 'join':

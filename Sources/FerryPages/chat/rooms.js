@@ -1,6 +1,7 @@
 // The list of rooms, with what was said last and how much is unread.
 
 import { h, plain, clipped, shortTime, isVisible } from './text.js';
+import { isAfter } from './timeline.js';
 import { t } from './words.js';
 
 export class Rooms {
@@ -37,7 +38,8 @@ export class Rooms {
   get(id) { return this.#rooms.get(id); }
 
   replace(rooms) {
-    this.#rooms = new Map(rooms.map((room) => [room.id, { unread: 0, ...room }]));
+    // A room where nothing was read yet is new, not unread.
+    this.#rooms = new Map(rooms.map((room) => [room.id, { ...room, unread: room.read ? room.unread : 0 }]));
     this.#schedule();
   }
 
@@ -78,10 +80,11 @@ export class Rooms {
     this.#schedule();
   }
 
-  setUnread(id, unread) {
+  /** I have read up to a message, after which so many are unread. What was known before is not taken back. */
+  read(id, upTo, unread) {
     const room = this.#rooms.get(id);
-    if (!room || room.unread === unread) return;
-    room.unread = unread;
+    if (!room || (room.read && !isAfter(upTo, room.read))) return;
+    Object.assign(room, { read: upTo, unread });
     this.#schedule();
   }
 
