@@ -182,8 +182,17 @@ export class Actions {
     const overlay = document.querySelector('.drop');
     const hasFiles = (event) => event.dataTransfer?.types.includes('Files');
     const hide = () => overlay.hidden = true;
-    addEventListener('dragenter', (event) => hasFiles(event) && (overlay.hidden = false));
-    addEventListener('dragover', (event) => event.preventDefault());
+    let timer;
+    // A drag goes on as long as it tells so: not every way of ending one is told.
+    const show = (event) => {
+      event.preventDefault();
+      if (!hasFiles(event)) return;
+      overlay.hidden = false;
+      clearTimeout(timer);
+      timer = setTimeout(hide, 1000);
+    };
+    addEventListener('dragenter', show);
+    addEventListener('dragover', show);
     addEventListener('dragleave', (event) => event.relatedTarget === null && hide());
     addEventListener('dragend', hide);
     addEventListener('keydown', (event) => event.key === 'Escape' && hide());

@@ -143,6 +143,8 @@ class App {
     this.room.open(id, early);
     this.rooms.open(id);
     this.composer.open(id);
+    // Not on a phone, where it calls up the keyboard, nor in a frame, which has neighbours.
+    if (window.top === window && !this.composer.isCoarse) this.composer.focus();
     $('#app').classList.add('in-room');
     this.#showTitle();
   }

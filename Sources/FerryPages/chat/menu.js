@@ -71,7 +71,7 @@ export function openMenu(row, { x, y }, isMine, actions) {
   });
   layer.addEventListener('contextmenu', (event) => event.preventDefault());
   document.addEventListener('keydown', key, true);
-  document.body.append(layer);
+  document.querySelector('.conversation').append(layer);
   const { width, height } = menu.getBoundingClientRect();
   menu.style.left = `${Math.max(8, Math.min(x, innerWidth - width - 8))}px`;
   menu.style.top = `${Math.max(8, Math.min(y, innerHeight - height - 8))}px`;

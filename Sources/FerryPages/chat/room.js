@@ -143,6 +143,7 @@ export class RoomView {
     this.members = new Map(members.map((member) => [member.id, member]));
     for (const { by, id: upTo, state } of reads) if (by) this.timeline.marked(by.id, upTo, state);
     this.log.updateAll();
+    this.app.composer.membersChanged();
     this.#showTyping();
   }
 

@@ -5,18 +5,31 @@ import { t, lang } from './words.js';
 
 const FOLD_AT = 2000;
 const SVG = 'http://www.w3.org/2000/svg';
-const TAILS = { own: ['30', 'M0 10Q10 20 20 0Q13 30 5 20Z'], other: ['50', 'M20 15Q5 10 5 5Q0 10 10 25Z'] };
+// Cut off where the shape ends, lest the box around it widen the log.
+const TAILS = { own: ['20 30', 'M0 10Q10 20 20 0Q13 30 5 20Z'], other: ['25 25', 'M20 15Q5 10 5 5Q0 10 10 25Z'] };
 
 function tail(kind) {
   const [size, path] = TAILS[kind];
   const svg = document.createElementNS(SVG, 'svg');
   const shape = document.createElementNS(SVG, 'path');
-  for (const [name, value] of [['class', 'tail'], ['viewBox', `0 0 ${size} ${size}`], ['aria-hidden', 'true']]) {
+  for (const [name, value] of [['class', 'tail'], ['viewBox', `0 0 ${size}`], ['aria-hidden', 'true']]) {
     svg.setAttribute(name, value);
   }
   shape.setAttribute('d', path);
   svg.append(shape);
   return svg;
+}
+
+/** Gives an element these children. What is there already and the same stays, with the selection and clicks in it. */
+function settle(element, fresh) {
+  const old = [...element.childNodes];
+  for (let index = 0; index < Math.max(old.length, fresh.length); index++) {
+    const [was, is] = [old[index], fresh[index]];
+    if (!is) was.remove();
+    else if (!was) element.append(is);
+    else if (was.className === 'line' && is.className === 'line') settle(was, [...is.childNodes]);
+    else if (!was.isEqualNode(is)) was.replaceWith(is);
+  }
 }
 
 export class RowDrawer {
@@ -33,10 +46,11 @@ export class RowDrawer {
     if (row.notice) parts.push(this.#notice(row));
     else parts.push(...this.#message(row, isMine));
     const isFocusInside = element.contains(document.activeElement) && document.activeElement !== element;
+    const isParked = element.classList.contains('parked');
     element.className = ['row', row.notice ? 'of-notice' : isMine ? 'own' : 'other', row.isFirst && 'first',
-      row.state, element.classList.contains('parked') && 'parked'].filter(Boolean).join(' ');
-    element.replaceChildren(...parts);
-    if (isFocusInside) element.focus({ preventScroll: true });
+      row.state, isParked && 'parked'].filter(Boolean).join(' ');
+    settle(element, parts);
+    if (isFocusInside && !element.contains(document.activeElement)) element.focus({ preventScroll: true });
     if (row.message) element.setAttribute('aria-label', this.#label(row, isMine));
     return element;
   }
