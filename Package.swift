@@ -12,9 +12,10 @@ func module(
 func pageFiles(_ page: String) -> [Resource] {
   let files = [
     "chat": [
-      "chat.html", "chat.css", "icon.svg", "actions.js", "composer.js", "files.js", "log.js", "main.js", "mentions.js",
-      "menu.js", "net.js", "outbox.js", "reading.js", "room.js", "rooms.js", "row.js", "search.js", "text.js",
-      "timeline.js", "tray.js", "words.js",
+      "chat.html", "actions.js", "chat.css", "composer.js", "drops.js", "extra.css", "icon.svg",
+      "jump.js", "log.js", "main.js", "mentions.js", "menu.js", "net.js", "notices.js", "outbox.js",
+      "reading.js", "room.js", "rooms.js", "row.js", "search.js", "sign-in.js", "text.js", "timeline.js",
+      "tray.js", "viewer.js", "words.js",
     ],
     "start": ["start.html", "start.css", "start.js"],
   ]
@@ -72,6 +73,7 @@ let package = Package(
     .testTarget(name: "FerryConfigTests", dependencies: ["FerryCore", "FerryConfig"]),
     .testTarget(name: "FerryStorageTests", dependencies: ["FerryCore", "FerryRuntime", "FerryStorage"]),
     .testTarget(name: "FerryChatTests", dependencies: ["FerryCore", "FerryRuntime", "FerryStorage", "FerryChat"]),
+    .testTarget(name: "FerryPagesTests", dependencies: ["FerryTransport", "FerryPages"]),
     .testTarget(
       name: "FerryRelayTests",
       dependencies: ["FerryCore", "FerryRuntime", "FerryTransport", "FerryStorage", "FerryRelay", "FerryTestKit"]),

@@ -10,7 +10,8 @@ enum ImageSize {
     let bytes = Bytes(all: head)
     let size: (width: Int, height: Int)? =
       switch ImageType.of(head) {
-      case "image/png": pair(bytes.big32(16), bytes.big32(20))
+      case "image/png":
+        head.dropFirst(12).starts(with: Array("IHDR".utf8)) ? pair(bytes.big32(16), bytes.big32(20)) : nil
       case "image/gif": pair(bytes.little16(6), bytes.little16(8))
       case "image/jpeg": jpeg(bytes)
       case "image/webp": webp(bytes)

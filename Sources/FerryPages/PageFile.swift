@@ -7,9 +7,23 @@ struct PageFile: Sendable {
   let bytes: [UInt8]
   let tag: String
 
-  init(_ type: String, _ bytes: [UInt8]) {
-    self.type = type
-    self.bytes = bytes
+  enum Kind { case markup, style, script, picture }
+
+  init(_ kind: Kind, _ source: [UInt8]) {
+    switch kind {
+    case .markup:
+      type = "text/html; charset=utf-8"
+      bytes = Compaction.compact(source, .markup)
+    case .style:
+      type = "text/css; charset=utf-8"
+      bytes = Compaction.compact(source, .style)
+    case .script:
+      type = "text/javascript; charset=utf-8"
+      bytes = Compaction.compact(source, .script)
+    case .picture:
+      type = "image/svg+xml"
+      bytes = source
+    }
     tag = "\"\(Crypto.hex(Crypto.digest(.sha256, of: bytes)).prefix(32))\""
   }
 

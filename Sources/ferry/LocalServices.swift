@@ -65,6 +65,16 @@ struct LocalServices: Sendable {
   var ports: [String: UInt16] { Dictionary(services.map { ($0.name, $0.server.port) }) { first, _ in first } }
   var urls: [String: String] { Dictionary(services.map { ($0.name, $0.server.url) }) { first, _ in first } }
 
+  /// Shows rooms side by side on the start page, each on its provider's port. Those of providers that are not served
+  /// here are left out. With `token`, people are signed in by themselves.
+  func show(_ rooms: [(provider: String, room: ChannelID)], token: String?) {
+    guard let start = ports["local"] else { return }
+    let panes = rooms.compactMap { provider, room in
+      ports[provider].map { Pages.Pane(title: provider, port: $0, room: room.rawValue, token: token) }
+    }
+    pages.show(panes, onPort: start)
+  }
+
   /// Until cancelled.
   func run() async {
     await withDiscardingTaskGroup { group in

@@ -143,11 +143,11 @@ def screens(page, service, room):
     yield "search"
     page.locator(".search .close").click()
     page.locator(".enlarge").click()
-    expect(page.locator("#viewer img")).to_be_visible()
+    expect(page.locator(".viewer img")).to_be_visible()
     yield "picture"
     page.keyboard.press("Escape")
     page.locator(".sign-out").click()
-    page.locator("#sign-in").wait_for()
+    page.locator(".sign-in").wait_for()
     yield "sign-in"
 
 

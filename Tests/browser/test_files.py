@@ -39,12 +39,12 @@ def test_a_picture_goes_with_a_text_byte_for_byte(people, service, room):
     box = other.locator(".picture").bounding_box()
     assert (box["width"], box["height"]) == (240, 180)
     other.locator(".enlarge").click()
-    expect(other.locator("#viewer img")).to_be_visible()
+    expect(other.locator(".viewer img")).to_be_visible()
     with other.expect_download() as download:
-        other.locator("#viewer .save").click()
+        other.locator(".viewer .save").click()
     assert open(download.value.path(), "rb").read() == data
     other.keyboard.press("Escape")
-    expect(other.locator("#viewer")).to_be_hidden()
+    expect(other.locator(".viewer")).to_have_count(0)
     with other.expect_download() as download:
         choose(other, "look", "savePicture")
     assert download.value.suggested_filename == "cat.png"

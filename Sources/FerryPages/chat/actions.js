@@ -1,6 +1,7 @@
 // What people do with messages in the log: menu, keys, presses, links to other messages, files dropped on the page.
 
 import { ApiError } from './net.js';
+import { extraStyles } from './text.js';
 import { t } from './words.js';
 
 const PRESS_MILLISECONDS = 500;
@@ -21,7 +22,7 @@ export class Actions {
       log.addEventListener(kind, (event) => this.#pressGoesOn(event), { passive: true });
     }
     // The log is one stop for the tab key: the focus goes on to a row.
-    log.addEventListener('focus', () => this.#focusRow(this.#active ?? this.#rows.at(-1)));
+    log.addEventListener('focus', () => this.focusRow(this.#active ?? this.rows.at(-1)));
     log.addEventListener('focusin', (event) => {
       const row = app.room.log.row(event.target);
       if (row) this.active = row;
@@ -33,10 +34,10 @@ export class Actions {
 
   get room() { return this.app.room; }
   get timeline() { return this.app.room.timeline; }
-  get #rows() { return this.timeline.rows; }
-  get #active() { return this.#rows.includes(this.active) ? this.active : undefined; }
+  get rows() { return this.timeline.rows; }
+  get #active() { return this.rows.includes(this.active) ? this.active : undefined; }
 
-  #focusRow(row) {
+  focusRow(row) {
     if (row) this.room.log.makeVisible(row)?.focus({ preventScroll: true });
   }
 
@@ -46,14 +47,15 @@ export class Actions {
     const row = this.room.log.row(event.target);
     const button = event.target.closest('button');
     if (!row || !button) return;
+    const file = row.message?.attachments?.find((each) => each.file === button.dataset.file);
     const kinds = {
       more: () => this.menu(row, button.getBoundingClientRect()),
       reaction: () => this.room.wishes.toggle(row, button.dataset.emoji),
       resend: () => this.room.outbox.retry(row.message.client_id),
       discard: () => this.room.outbox.discard(row.message.client_id),
       quote: () => this.room.jumpTo(button.dataset.message),
-      enlarge: () => this.app.attachments.enlarge(
-        row.message.attachments.find((each) => each.file === button.dataset.file), button),
+      enlarge: () => this.view('enlarge', file, button),
+      file: () => this.view('save', file),
       fold: () => {
         row.isUnfolded = !row.isUnfolded;
         this.room.log.sticks = false;
@@ -77,9 +79,9 @@ export class Actions {
     const { log } = this.room;
     const row = log.row(event.target);
     if (!row || event.target !== log.element(row) || event.ctrlKey || event.metaKey || event.altKey) return;
-    const index = this.#rows.indexOf(row);
-    const next = { ArrowUp: index - 1, ArrowDown: index + 1, Home: 0, End: this.#rows.length - 1 }[event.key];
-    if (next !== undefined && !event.shiftKey) this.#focusRow(this.#rows[Math.min(Math.max(next, 0), this.#rows.length - 1)]);
+    const index = this.rows.indexOf(row);
+    const next = { ArrowUp: index - 1, ArrowDown: index + 1, Home: 0, End: this.rows.length - 1 }[event.key];
+    if (next !== undefined && !event.shiftKey) this.focusRow(this.rows[Math.min(Math.max(next, 0), this.rows.length - 1)]);
     else if (event.key === 'Enter' || event.key === 'ContextMenu' || (event.key === 'F10' && event.shiftKey)) {
       this.menu(row, event.target.querySelector('.bubble')?.getBoundingClientRect());
     } else if (event.key === 'Escape') this.app.composer.focus();
@@ -103,60 +105,27 @@ export class Actions {
     this.#press = undefined;
   }
 
-  // MARK: The menu
-
   async menu(row, place) {
     if (!row.message || row.message.deleted) return;
-    const { openMenu, ask } = await import('./menu.js');
-    const { composer, attachments } = this.app;
-    const { log, outbox, wishes } = this.room;
+    const [{ openMessageMenu }] = await Promise.all([import('./menu.js'), extraStyles()]);
     this.#closeMenu?.();
-    this.#closeMenu = openMenu(row, { x: place?.left ?? 0, y: place?.bottom ?? 0 }, this.timeline.isMine(row), {
-      giveBack: () => log.element(row)?.focus({ preventScroll: true }),
-      reply: () => composer.reply(row),
-      copy: () => this.#copy(row.message.text),
-      open: (href) => open(href, '_blank', 'noopener,noreferrer'),
-      enlarge: (file) => attachments.enlarge(file, log.element(row)),
-      save: (file) => attachments.save(file),
-      edit: () => composer.edit(row),
-      remove: async () => (await ask(t('removeAsk'), t('remove'))) && this.#remove(row),
-      react: (emoji) => wishes.toggle(row, emoji),
-      retry: () => outbox.retry(row.message.client_id),
-      discard: () => outbox.discard(row.message.client_id),
-    });
+    this.#closeMenu = openMessageMenu(this, row, { x: place?.left ?? 0, y: place?.bottom ?? 0 });
   }
 
-  async #copy(text) {
-    try {
-      await navigator.clipboard.writeText(text);
-    } catch {
-      // No clipboard over plain HTTP from elsewhere: the old way.
-      const field = document.createElement('textarea');
-      field.value = text;
-      field.className = 'unseen';
-      document.body.append(field);
-      field.select();
-      document.execCommand('copy');
-      field.remove();
-    }
-    this.app.announcer.say(t('copied'));
+  /** Shows or saves a file. */
+  async view(what, file, from) {
+    const [viewer] = await Promise.all([import('./viewer.js'), extraStyles()]);
+    await viewer[what](this.app.attachments, file, from).catch(() => this.app.announcer.say(t('failed')));
   }
 
-  async #remove(row) {
-    const index = this.#rows.indexOf(row);
-    try {
-      await this.room.api.remove(this.room.id, row.message.id);
-      this.timeline.deleted(row.message.id, new Date().toISOString());
-      this.#focusRow(this.#rows[Math.min(index + 1, this.#rows.length - 1)]);
-    } catch (error) {
-      this.app.announcer.say(error.message);
-    }
+  focusAfter(row) {
+    this.focusRow(this.rows[Math.min(this.rows.indexOf(row) + 1, this.rows.length - 1)]);
   }
 
   // MARK: Editing
 
   editLast() {
-    const row = this.#rows.findLast((each) =>
+    const row = this.rows.findLast((each) =>
       each.message && !each.state && !each.message.deleted && this.timeline.isMine(each) && each.message.text);
     if (row) this.app.composer.edit(row);
   }
@@ -179,27 +148,13 @@ export class Actions {
   // MARK: Dropping files
 
   #drops() {
-    const overlay = document.querySelector('.drop');
-    const hasFiles = (event) => event.dataTransfer?.types.includes('Files');
-    const hide = () => overlay.hidden = true;
-    let timer;
-    // A drag goes on as long as it tells so: not every way of ending one is told.
-    const show = (event) => {
-      event.preventDefault();
-      if (!hasFiles(event)) return;
-      overlay.hidden = false;
-      clearTimeout(timer);
-      timer = setTimeout(hide, 1000);
-    };
-    addEventListener('dragenter', show);
-    addEventListener('dragover', show);
-    addEventListener('dragleave', (event) => event.relatedTarget === null && hide());
-    addEventListener('dragend', hide);
-    addEventListener('keydown', (event) => event.key === 'Escape' && hide());
-    addEventListener('drop', (event) => {
-      event.preventDefault();
-      hide();
-      if (event.dataTransfer.files.length > 0) this.app.composer.attach(event.dataTransfer.files);
-    });
+    // Whatever is dropped, wherever: the browser is not to go there.
+    addEventListener('dragover', (event) => event.preventDefault());
+    addEventListener('drop', (event) => event.preventDefault());
+    addEventListener('dragenter', async (event) => {
+      if (!event.dataTransfer?.types.includes('Files')) return;
+      const { takeDrops } = await import('./drops.js');
+      takeDrops((files) => this.app.composer.attach(files));
+    }, { once: true });
   }
 }

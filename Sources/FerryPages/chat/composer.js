@@ -1,6 +1,6 @@
 // The bar in which messages are written: sending, editing, replying, drafts, files.
 
-import { h, isVisible, clipped, plain } from './text.js';
+import { h, isVisible, clipped, plain, extraStyles } from './text.js';
 import { t } from './words.js';
 
 const TYPING_EVERY = 3000;
@@ -95,7 +95,7 @@ export class Composer {
   /** Loads the completion of names with the first `@`. */
   async #complete() {
     if (!this.#completion && this.field.value.includes('@')) {
-      const { Completion } = await import('./mentions.js');
+      const [{ Completion }] = await Promise.all([import('./mentions.js'), extraStyles()]);
       this.#completion ??= new Completion(this.field, this.form.querySelector('.names'), this.context);
     }
     this.#completion?.update();
@@ -139,7 +139,7 @@ export class Composer {
   async attach(list) {
     const files = [...list];
     if (this.#editing) this.cancel();
-    const { Tray } = await import('./tray.js');
+    const [{ Tray }] = await Promise.all([import('./tray.js'), extraStyles()]);
     this.tray ??= new Tray(this.api, this.form.querySelector('.tray'), () => this.#refresh());
     this.tray.add(files);
     this.focus();

@@ -1,13 +1,13 @@
 // Begins: who is it, which room, and what the page's buttons do.
 
-import { Api, Live } from './net.js';
+import { Api, ApiError, Live } from './net.js';
 import { RoomView } from './room.js';
 import { Rooms } from './rooms.js';
 import { Composer } from './composer.js';
-import { Attachments } from './files.js';
-import { Announcer, Notices } from './reading.js';
+import { Attachments } from './row.js';
+import { Announcer, isLooking, showTitle } from './reading.js';
 import { Actions } from './actions.js';
-import { Names, isVisible } from './text.js';
+import { Names, isVisible, extraStyles } from './text.js';
 import { t, translate } from './words.js';
 
 const page = document.body;
@@ -33,52 +33,39 @@ else signIn(remembered);
 
 // MARK: Signing in
 
-function signIn({ name, room, token }, problem = '') {
-  const form = $('#sign-in form');
+async function signIn(known, problem) {
   $('#app').hidden = true;
-  $('#sign-in').hidden = false;
-  form.querySelector('h1').textContent = t('signInTo', location.host);
-  form.elements.user.value = name ?? '';
-  form.elements.token.value = token ?? '';
-  form.elements.room.value = room;
-  form.querySelector('.error').textContent = problem;
-  (name ? form.elements.token : form.elements.user).focus();
-  form.onsubmit = (event) => {
-    event.preventDefault();
-    const name = form.elements.user.value.trim();
-    if (isVisible(name)) {
-      start({ name, token: form.elements.token.value, room: form.elements.room.value.trim() || 'lobby' });
-    }
-  };
+  const [{ showSignIn }] = await Promise.all([import('./sign-in.js'), extraStyles()]);
+  showSignIn(known, problem, start);
 }
 
 async function start({ name, token, room }) {
-  const api = new Api(token);
+  const api = new Api(token, name);
   const early = api.messages(room, { limit: '50' });
   early.catch(() => {});
   try {
-    const { user } = await api.whoami();
-    api.me = { id: user ?? name, name };
+    const first = await api.rooms();
+    if (first.user) api.me.id = first.user;
+    sessionStorage.setItem('ferry.token', token);
+    localStorage.setItem('ferry.name', name);
+    $('#app').hidden = false;
+    const app = new App(api);
+    api.onUnauthorized = () => {
+      app.live.stop();
+      sessionStorage.removeItem('ferry.token');
+      signIn({ name, room: app.room.id }, t('wrongToken'));
+    };
+    app.begin(room, first, early);
   } catch (error) {
-    return signIn({ name, room, token: error.status === 401 ? '' : token }, t(error.status === 401 ? 'wrongToken' : 'noServer'));
+    if (!(error instanceof ApiError)) throw error;
+    const isWrong = error.status === 401;
+    signIn({ name, room, token: isWrong ? '' : token }, t(isWrong ? 'wrongToken' : 'noServer'));
   }
-  sessionStorage.setItem('ferry.token', token);
-  localStorage.setItem('ferry.name', name);
-  $('#sign-in').hidden = true;
-  $('#app').hidden = false;
-  const app = new App(api);
-  api.onUnauthorized = () => {
-    app.live.stop();
-    sessionStorage.removeItem('ferry.token');
-    signIn({ name, room: app.room.id, token: '' }, t('wrongToken'));
-  };
-  app.begin(room, early);
 }
 
 // MARK: The page
 
 class App {
-  #standings;
   #offlineTimer;
 
   constructor(api) {
@@ -87,13 +74,12 @@ class App {
     this.names.of(api.me);
     this.attachments = new Attachments(api);
     this.announcer = new Announcer($('#status'));
-    this.notices = new Notices($('.bell'));
     this.live = new Live(api, {
       event: (event) => this.#event(event),
       typing: (typing) => this.room.typing(typing),
       open: () => this.#connected(),
       closed: () => this.#disconnected(),
-      reset: () => this.begin(this.room.id),
+      reset: () => this.#reload(),
     });
     const context = { me: api.me, names: this.names };
     this.rooms = new Rooms($('.side'), context, {
@@ -117,20 +103,20 @@ class App {
     this.#midnight();
   }
 
-  /** Reads the rooms, opens one and follows what happens. */
-  async begin(room, early) {
-    this.#standings = this.api.rooms().then(({ rooms, sequence }) => {
-      this.rooms.replace(rooms);
-      this.live.start(sequence);
-    });
+  /** Shows the rooms, opens one and follows what happens. `early` is its first page, asked for already. */
+  begin(room, { rooms, sequence }, early) {
+    this.rooms.replace(rooms);
+    this.live.start(sequence);
     this.open(room, early);
-    await this.#standings.catch(() => setTimeout(() => this.begin(room), 3000));
   }
 
-  /** Where I stand in a room: `{ read, unread }`. */
-  async standing(id) {
-    await this.#standings;
-    return this.rooms.get(id);
+  /** Reads everything anew. */
+  async #reload() {
+    try {
+      this.begin(this.room.id, await this.api.rooms());
+    } catch {
+      setTimeout(() => this.#reload(), 3000);
+    }
   }
 
   open(id, early) {
@@ -171,9 +157,9 @@ class App {
     if (by) this.names.of(by);
     this.rooms.event(event, isMine);
     this.room.event(event);
-    if (event.kind === 'message' && !isMine) {
-      this.notices.message(this.rooms.get(event.room)?.title ?? event.room, this.names.of(by), event.message.text, () =>
-        event.room !== this.room.id && this.open(event.room));
+    if (event.kind === 'message' && !isMine && !isLooking() && window.Notification?.permission === 'granted') {
+      import('./notices.js').then(({ showNotice }) => showNotice(event.room, this.names.of(by), event.message.text,
+        () => event.room !== this.room.id && this.open(event.room)));
     }
     if (event.kind === 'read' && isMine && event.room !== this.room.id && event.state === 'read') {
       this.api.room(event.room).then((room) => this.rooms.put(room), () => {});
@@ -181,7 +167,7 @@ class App {
   }
 
   #showTitle() {
-    this.notices.title(this.rooms.get(this.room.id)?.title ?? this.room.id, this.rooms.unread);
+    showTitle(this.rooms.get(this.room.id)?.title ?? this.room.id, this.rooms.unread);
   }
 
   #connected() {
@@ -201,13 +187,15 @@ class App {
       $('#app').classList.remove('in-room');
       $('.room[aria-current]')?.focus();
     });
+    $('.bell').hidden = window.Notification?.permission !== 'default';
+    $('.bell').addEventListener('click', async () => (await import('./notices.js')).allowNotices($('.bell')));
     $('.sign-out').addEventListener('click', () => {
       sessionStorage.removeItem('ferry.token');
       location.replace(location.pathname);
     });
     $('.find').addEventListener('click', async () => {
-      const { Search } = await import('./search.js');
-      this.search ??= new Search($('.search'), this.api, this.names, {
+      const [{ Search }] = await Promise.all([import('./search.js'), extraStyles()]);
+      this.search ??= new Search($('.room-body'), this.api, this.names, {
         jump: (id) => this.room.jumpTo(id),
         close: () => {
           if (this.room.timeline.hasNewer) this.room.toLatest();
@@ -216,9 +204,6 @@ class App {
       });
       this.search.open(this.room.id);
     });
-    for (const button of document.querySelectorAll('#viewer .shut')) {
-      button.addEventListener('click', () => $('#viewer').close());
-    }
     // Safari lays the keyboard over the page instead of making it smaller.
     const view = window.visualViewport;
     view?.addEventListener('resize', () =>

@@ -1,44 +1,45 @@
 // The menu of a message, and questions that need an answer. Both take the focus and give it back.
 
-import { h, pieces } from './text.js';
-import { isPicture } from './files.js';
+import { h, pieces, clipped, plain } from './text.js';
+import { isPicture } from './row.js';
 import { t } from './words.js';
 
-export const QUICK = ['👍', '❤️', '😂', '😮', '😢', '🙏'];
+const QUICK = ['👍', '❤️', '😂', '😮', '😢', '🙏'];
 
-/** Opens the menu of a row at a point of the window. `actions` has one function for each entry. */
-export function openMenu(row, { x, y }, isMine, actions) {
+/** Opens the menu of a row at a point of the window. Returns what closes it. */
+export function openMessageMenu(actions, row, { x, y }) {
+  const { app, room } = actions;
   const { message } = row;
   const entries = [];
   const add = (key, action, label = t(key)) => entries.push(
     h('button', { type: 'button', role: 'menuitem', tabindex: '-1', 'data-action': key, click: () => run(action) }, label));
   if (row.state) {
-    if (row.state !== 'sending') add('retry', actions.retry);
-    add('remove', actions.discard);
-    add('copy', actions.copy);
+    if (row.state !== 'sending') add('retry', () => room.outbox.retry(message.client_id));
+    add('remove', () => room.outbox.discard(message.client_id));
+    add('copy', () => copy(app, message.text));
   } else {
-    add('reply', actions.reply);
-    if (message.text) add('copy', actions.copy);
+    add('reply', () => app.composer.reply(row));
+    if (message.text) add('copy', () => copy(app, message.text));
     for (const { href } of pieces(message.text).filter((piece) => piece.href).slice(0, 3)) {
-      add('openLink', () => actions.open(href), t('openLink', href.length > 40 ? `${href.slice(0, 40)}…` : href));
+      add('openLink', () => open(href, '_blank', 'noopener,noreferrer'), t('openLink', clipped(href, 40)));
     }
     for (const file of message.attachments ?? []) {
       if (isPicture(file)) {
-        add('enlarge', () => actions.enlarge(file));
-        add('savePicture', () => actions.save(file));
+        add('enlarge', () => actions.view('enlarge', file, room.log.element(row)));
+        add('savePicture', () => actions.view('save', file));
       } else if (file.file) {
-        add('saveFile', () => actions.save(file), t('saveFile', file.name));
+        add('saveFile', () => actions.view('save', file), t('saveFile', plain(file.name)));
       }
     }
-    if (isMine) {
-      add('edit', actions.edit);
-      add('remove', actions.remove);
+    if (actions.timeline.isMine(row)) {
+      add('edit', () => app.composer.edit(row));
+      add('remove', () => remove(actions, row));
     }
   }
   add('cancel', () => {});
   const quick = row.state ? [] : [h('div', { class: 'quick', role: 'group', 'aria-label': t('react') }, ...QUICK.map((emoji) =>
     h('button', { type: 'button', role: 'menuitem', tabindex: '-1', 'aria-label': t('reactWith', emoji), 'data-emoji': emoji,
-      click: () => run(() => actions.react(emoji)) }, emoji)))];
+      click: () => run(() => room.wishes.toggle(row, emoji)) }, emoji)))];
   const menu = h('div', { class: 'menu', role: 'menu', 'aria-label': t('menu') }, ...quick, ...entries);
   const layer = h('div', { class: 'menu-layer' }, menu);
 
@@ -49,7 +50,7 @@ export function openMenu(row, { x, y }, isMine, actions) {
   };
   function run(action) {
     close();
-    actions.giveBack();
+    room.log.element(row)?.focus({ preventScroll: true });
     action();
   }
   function key(event) {
@@ -79,8 +80,35 @@ export function openMenu(row, { x, y }, isMine, actions) {
   return close;
 }
 
+async function copy(app, text) {
+  try {
+    await navigator.clipboard.writeText(text);
+  } catch {
+    // There is no clipboard over plain HTTP from elsewhere: the old way.
+    const field = h('textarea', { class: 'unseen' });
+    field.value = text;
+    document.body.append(field);
+    field.select();
+    document.execCommand('copy');
+    field.remove();
+  }
+  app.announcer.say(t('copied'));
+}
+
+async function remove(actions, row) {
+  if (!await ask(t('removeAsk'), t('remove'))) return;
+  const { room, timeline, app } = actions;
+  try {
+    await room.api.remove(room.id, row.message.id);
+    timeline.deleted(row.message.id, new Date().toISOString());
+    actions.focusAfter(row);
+  } catch (error) {
+    app.announcer.say(error.message);
+  }
+}
+
 /** Asks; true when the answer is yes. */
-export function ask(question, yes) {
+function ask(question, yes) {
   return new Promise((resolve) => {
     const dialog = h('dialog', { class: 'question', 'aria-label': question }, h('p', {}, question), h('div', { class: 'answers' },
       h('button', { type: 'button', click: () => dialog.close() }, t('cancel')),

@@ -13,13 +13,13 @@ export class ApiError extends Error {
   }
 }
 
-const path = (...parts) => `/v1/${parts.map(encodeURIComponent).join('/')}`;
+export const path = (...parts) => `/v1/${parts.map(encodeURIComponent).join('/')}`;
 
 export class Api {
-  /** `me` is `{ id, name }` once signed in; `onUnauthorized` is called when the token is refused. */
-  constructor(token) {
+  /** `onUnauthorized` is called when the token is refused. */
+  constructor(token, name) {
     this.token = token;
-    this.me = undefined;
+    this.me = { id: name, name };
     this.onUnauthorized = () => {};
   }
 
@@ -43,19 +43,18 @@ export class Api {
     throw new ApiError(response.status, error.code ?? 'unknown', error.message ?? response.statusText);
   }
 
-  whoami() { return this.request('GET', path('me')); }
-
-  /** All rooms, page by page, and the sequence up to which they are told. */
+  /** All rooms, page by page, the sequence up to which they are told, and the user the token is bound to. */
   async rooms() {
-    let rooms = [], after, sequence;
+    let rooms = [], after, sequence, user;
     do {
       const query = new URLSearchParams({ user: this.me.id, limit: '200', ...(after && { after }) });
       const page = await this.request('GET', `${path('rooms')}?${query}`);
       rooms = rooms.concat(page.rooms);
       after = page.next;
       sequence ??= page.sequence;
+      user = page.user;
     } while (after && rooms.length < 2000);
-    return { rooms, sequence };
+    return { rooms, sequence, user };
   }
 
   room(room) { return this.request('GET', `${path('rooms', room)}?${new URLSearchParams({ user: this.me.id })}`); }
@@ -88,29 +87,6 @@ export class Api {
   }
 
   file(sha256, signal) { return this.request('GET', path('files', sha256), undefined, { blob: true, signal, cache: 'default' }); }
-
-  /** Uploads a file; `onProgress` hears from 0 to 1. Aborting the signal cancels it. */
-  upload(file, name, onProgress, signal) {
-    return new Promise((resolve, reject) => {
-      const request = new XMLHttpRequest();
-      request.open('POST', `${path('files')}?${new URLSearchParams({ name })}`);
-      request.setRequestHeader('Authorization', `Bearer ${this.token}`);
-      request.setRequestHeader('Content-Type', file.type || 'application/octet-stream');
-      request.upload.onprogress = (event) => event.lengthComputable && onProgress(event.loaded / event.total);
-      request.onload = () => {
-        let answer = {};
-        try {
-          answer = JSON.parse(request.responseText);
-        } catch { /* a proxy's page */ }
-        if (request.status === 201) resolve(answer);
-        else reject(new ApiError(request.status, answer.error?.code ?? 'unknown', answer.error?.message ?? ''));
-      };
-      request.onerror = () => reject(new ApiError(0, 'network', ''));
-      request.onabort = () => reject(new DOMException('cancelled', 'AbortError'));
-      signal.addEventListener('abort', () => request.abort());
-      request.send(file);
-    });
-  }
 }
 
 /**

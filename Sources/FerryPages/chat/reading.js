@@ -4,7 +4,7 @@ import { clipped, plain } from './text.js';
 import { t } from './words.js';
 import { isAfter } from './timeline.js';
 
-const isLooking = () => document.visibilityState === 'visible' && document.hasFocus();
+export const isLooking = () => document.visibilityState === 'visible' && document.hasFocus();
 
 /** Sends read marks of the open room: for what was half in view for half a second, while the page is looked at. */
 export class Reading {
@@ -99,34 +99,7 @@ export class Announcer {
   }
 }
 
-/** The title with the number of unread messages, and notices of the system where they are allowed. */
-export class Notices {
-  constructor(button) {
-    this.button = button;
-    this.#offer();
-    button.addEventListener('click', async () => {
-      await Notification.requestPermission();
-      this.#offer();
-    });
-  }
-
-  #offer() { this.button.hidden = !('Notification' in window) || Notification.permission !== 'default'; }
-
-  title(room, unread) {
-    const name = room ? plain(room) : t('title');
-    document.title = unread > 0 ? `(${unread > 99 ? '99+' : unread}) ${name}` : name;
-  }
-
-  /** One notice a room: the tag replaces the one before, in whatever tab it was made. */
-  message(room, name, text, onClick) {
-    if (isLooking() || !('Notification' in window) || Notification.permission !== 'granted') return;
-    try {
-      const notice = new Notification(`${name} · ${plain(room)}`, { body: clipped(plain(text), 160), tag: `ferry:${room}` });
-      notice.onclick = () => {
-        focus();
-        notice.close();
-        onClick();
-      };
-    } catch { /* some phones allow notices from a service worker only */ }
-  }
+/** Shows the number of unread messages in the title. */
+export function showTitle(room, unread) {
+  document.title = `${unread > 0 ? `(${unread > 99 ? '99+' : unread}) ` : ''}${plain(room)}`;
 }

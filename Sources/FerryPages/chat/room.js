@@ -9,18 +9,20 @@ import { Reading } from './reading.js';
 import { plain } from './text.js';
 import { t } from './words.js';
 
-const PAGE = 50;
+export const PAGE = 50;
 const TYPING_LASTS = 5000;
 
 export class RoomView {
-  #missed = [];
+  /** Others' messages that came while they were out of view. */
+  missed = [];
+  /** A page is on its way; `round` counts what makes its answer useless. */
+  isLoading = false;
+  round = 0;
   #later = [];
-  #isLoading = false;
-  #round = 0;
   #typers = new Map();
   #originals = new Map();
 
-  /** `app`: api, live, names, attachments, announcer, notices, rooms. */
+  /** `app`: api, live, names, attachments, announcer, composer, rooms. */
   constructor(app, page) {
     Object.assign(this, { app, page, api: app.api });
     this.id = undefined;
@@ -95,7 +97,7 @@ export class RoomView {
 
   /** Shows a room. `early` is its first page where it was asked for already. */
   async open(id, early) {
-    const round = ++this.#round;
+    const round = ++this.round;
     this.id = id;
     this.#close();
     this.heading.textContent = plain(this.app.rooms.get(id)?.title ?? id);
@@ -108,17 +110,16 @@ export class RoomView {
     this.log.show(this.timeline.rows);
     this.empty.hidden = true;
     this.#overlay(t('loading'));
-    this.#isLoading = true;
+    this.isLoading = true;
     try {
-      const standing = await this.app.standing(id);
-      if (round !== this.#round) return;
+      const standing = this.app.rooms.get(id);
       const unread = standing?.read ? standing.unread : 0;
       const limit = unread < PAGE - 10 ? PAGE : unread < 100 ? unread + 10 : 500;
       const page = await ((limit === PAGE && early) || this.api.messages(id, { limit: String(limit) }));
-      if (round !== this.#round) return;
+      if (round !== this.round) return;
       this.reading.read = standing?.read;
       this.timeline.replace(page.messages.reverse(), { hasOlder: Boolean(page.next), hasNewer: false });
-      this.#applyLater();
+      this.applyLater();
       this.outbox.resume();
       const first = unread > 0 && this.timeline.drawUnreadLine(standing.read);
       this.overlay.hidden = true;
@@ -127,19 +128,24 @@ export class RoomView {
       this.page.dispatchEvent(new CustomEvent('opened'));
       await this.#join(round);
     } catch (error) {
-      if (round !== this.#round) return;
+      if (round !== this.round) return;
       if (!(error instanceof ApiError)) throw error;
       this.#overlay(t('loadFailed'), true);
     } finally {
-      if (round === this.#round) this.#isLoading = false;
+      if (round === this.round) this.isLoading = false;
     }
   }
 
   async #join(round) {
     const { id } = this;
-    await this.api.join(id).catch(() => {});
-    const [{ members }, { reads }] = await Promise.all([this.api.members(id), this.api.reads(id)]);
-    if (round !== this.#round) return;
+    // A room that is not there yet has nobody in it.
+    let { members } = await this.api.members(id).catch(() => ({ members: [] }));
+    if (!members.some((member) => member.id === this.me.id)) {
+      await this.api.join(id);
+      members = [...members, this.me];
+    }
+    const { reads } = await this.api.reads(id);
+    if (round !== this.round) return;
     this.members = new Map(members.map((member) => [member.id, member]));
     for (const { by, id: upTo, state } of reads) if (by) this.timeline.marked(by.id, upTo, state);
     this.log.updateAll();
@@ -149,14 +155,14 @@ export class RoomView {
 
   #close() {
     this.reading?.stop();
-    this.#missed = [];
+    this.missed = [];
     this.#later = [];
     this.#originals.clear();
     this.members.clear();
     for (const { timer } of this.#typers.values()) clearTimeout(timer);
     this.#typers.clear();
     this.#showTyping();
-    this.#showChip();
+    this.showChip();
   }
 
   #overlay(text, hasFailed = false) {
@@ -169,13 +175,13 @@ export class RoomView {
   // MARK: Pages
 
   #loadOlder() {
-    if (this.#isLoading || !this.timeline.hasOlder || !this.timeline.oldest) return;
+    if (this.isLoading || !this.timeline.hasOlder || !this.timeline.oldest) return;
     this.#load({ before: this.timeline.oldest }, ({ messages, next }) =>
       this.timeline.prepend(messages.reverse(), Boolean(next)));
   }
 
   #loadNewer() {
-    if (this.#isLoading || !this.timeline.hasNewer || !this.timeline.newest) return;
+    if (this.isLoading || !this.timeline.hasNewer || !this.timeline.newest) return;
     this.#load({ order: 'oldest', after: this.timeline.newest }, ({ messages, next }) => {
       this.log.sticks = false;
       this.timeline.append(messages, Boolean(next));
@@ -184,64 +190,32 @@ export class RoomView {
 
   /** One page at a time. What happens meanwhile is applied to what the page brings, once more. */
   async #load(query, take) {
-    const round = this.#round;
-    this.#isLoading = true;
+    const round = this.round;
+    this.isLoading = true;
     try {
       const page = await this.api.messages(this.id, { limit: String(PAGE), ...query });
-      if (round !== this.#round) return;
+      if (round !== this.round) return;
       take(page);
-      this.#applyLater();
+      this.applyLater();
     } catch {
-      if (round === this.#round) await new Promise((resolve) => setTimeout(resolve, 2000));
+      if (round === this.round) await new Promise((resolve) => setTimeout(resolve, 2000));
     }
-    if (round !== this.#round) return;
-    this.#isLoading = false;
+    if (round !== this.round) return;
+    this.isLoading = false;
     this.log.changed();
   }
 
-  #applyLater() {
+  applyLater() {
     for (const event of this.#later.splice(0)) this.#apply(event);
   }
 
   /** Shows a message, loading what is around it where need be. */
-  async jumpTo(id) {
-    const { timeline } = this;
-    if (!timeline.byID.has(id)) {
-      const round = ++this.#round;
-      this.#isLoading = true;
-      try {
-        const [before, message, after] = await Promise.all([
-          this.api.messages(this.id, { before: id, limit: String(PAGE) }), this.api.message(this.id, id),
-          this.api.messages(this.id, { order: 'oldest', after: id, limit: String(PAGE) })]);
-        if (round !== this.#round) return;
-        timeline.replace([...before.messages.reverse(), message, ...after.messages],
-          { hasOlder: Boolean(before.next), hasNewer: Boolean(after.next) });
-        this.#applyLater();
-      } catch {
-        this.announce(t('gone'));
-        return;
-      } finally {
-        if (round === this.#round) this.#isLoading = false;
-      }
-    }
-    const row = timeline.byID.get(id);
-    const element = row && this.log.reveal(row, 1 / 3);
-    element?.classList.add('found');
-    setTimeout(() => element?.classList.remove('found'), 2000);
-    this.#showChip();
-  }
+  async jumpTo(id) { (await import('./jump.js')).jumpTo(this, id); }
 
+  /** Returns from there. */
   async toLatest() {
-    if (this.timeline.hasNewer) {
-      const round = ++this.#round;
-      this.#isLoading = true;
-      const page = await this.api.messages(this.id, { limit: String(PAGE) }).catch(() => undefined);
-      if (round !== this.#round) return;
-      this.#isLoading = false;
-      if (page) this.timeline.replace(page.messages.reverse(), { hasOlder: Boolean(page.next), hasNewer: false });
-      this.#applyLater();
-    }
-    this.#missed = [];
+    if (this.timeline.hasNewer) await (await import('./jump.js')).toLatest(this);
+    this.missed = [];
     this.log.toBottom();
   }
 
@@ -249,9 +223,9 @@ export class RoomView {
 
   event(event) {
     if (event.room !== this.id) return;
-    if (this.#isLoading) this.#later.push(event);
+    if (this.isLoading) this.#later.push(event);
     // Before the first page is here there is nothing to apply it to, and no place for it.
-    if (this.#isLoading && !this.overlay.hidden) return;
+    if (this.isLoading && !this.overlay.hidden) return;
     this.#apply(event);
   }
 
@@ -293,9 +267,9 @@ export class RoomView {
     if (isMine || isKnown) return;
     this.reading.delivered(message.id);
     this.app.announcer.message(this.names.of(message.author), message.text || message.attachments.map((each) => each.name).join());
-    if (!sticks || !row) this.#missed.push(row);
+    if (!sticks || !row) this.missed.push(row);
     if (sticks) this.timeline.trim();
-    this.#showChip();
+    this.showChip();
   }
 
   #memberChanged({ kind, by, time }) {
@@ -333,30 +307,30 @@ export class RoomView {
   // MARK: What is in view
 
   #moved() {
-    if (this.#missed.length > 0 || !this.chip.hidden || !this.log.sticks) {
+    if (this.missed.length > 0 || !this.chip.hidden || !this.log.sticks) {
       const inView = this.log.inView();
       const last = inView.findLast((row) => row.message);
       if (last) {
         const index = this.timeline.rows.lastIndexOf(last);
-        this.#missed = this.log.sticks && !this.timeline.hasNewer ? [] : this.#missed.filter((row) =>
+        this.missed = this.log.sticks && !this.timeline.hasNewer ? [] : this.missed.filter((row) =>
           !row || this.timeline.rows.lastIndexOf(row) > index);
       }
-      this.#showChip();
+      this.showChip();
     }
     this.reading?.moved();
   }
 
-  #showChip() {
+  showChip() {
     const view = this.log.scroller;
     const isFar = view.scrollHeight - view.scrollTop > view.clientHeight * 3;
-    const count = this.#missed.length;
+    const count = this.missed.length;
     this.chip.hidden = !this.overlay.hidden || !(count > 0 || this.timeline.hasNewer || isFar);
     const text = count > 0 ? t('newMessages', count) : t('toLatest');
     if (this.chip.textContent !== text) this.chip.textContent = text;
   }
 
   #followChip() {
-    const first = this.#missed[0];
+    const first = this.missed[0];
     if (first && !this.timeline.hasNewer) this.log.reveal(first, 1 / 3);
     else this.toLatest();
   }

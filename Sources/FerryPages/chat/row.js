@@ -1,6 +1,8 @@
-// Draws one row of the log.
+// Draws one row of the log, with the pictures and other files of its message.
 
-import { h, plain, initials, colour, pieces, isEmojiOnly, clockTime, fullTime, dayLabel, clipped } from './text.js';
+import {
+  h, plain, initials, colour, pieces, isEmojiOnly, clockTime, fullTime, dayLabel, clipped, byteSize,
+} from './text.js';
 import { t, lang } from './words.js';
 
 const FOLD_AT = 2000;
@@ -80,7 +82,7 @@ export class RowDrawer {
     if (row.isFirst && !isMine) {
       const name = names.of(message.author);
       parts.push(
-        h('span', { class: `avatar colour-${colour(message.author.id)}`, 'aria-hidden': 'true' }, initials(name)),
+        h('span', { class: 'avatar', style: { background: colour(message.author.id) }, 'aria-hidden': 'true' }, initials(name)),
         h('div', { class: 'name' }, h('bdi', {}, name)));
     }
     const isLarge = !message.deleted && !message.attachments?.length && isEmojiOnly(message.text);
@@ -179,5 +181,116 @@ export class RowDrawer {
     return h('div', { class: 'failure' }, h('span', {}, t(row.state === 'failed' ? 'notSent' : 'waiting')),
       h('button', { class: 'resend', type: 'button', tabindex: '-1' }, t('retry')),
       h('button', { class: 'discard', type: 'button', tabindex: '-1' }, t('remove')));
+  }
+}
+
+// MARK: Files
+
+export const INLINE = ['image/png', 'image/jpeg', 'image/gif', 'image/webp'];
+const MOST_PIXELS = 40e6;
+const MOST_WIDTH = 240;
+const MOST_HEIGHT = 320;
+/** Pictures that stay in memory when their rows are not drawn. */
+const KEPT = 60;
+
+export const isPicture = (file) => Boolean(file.file) && INLINE.includes(file.type);
+
+/** The box of a picture, reserved before it is loaded. */
+function box({ width, height }) {
+  if (!width || !height) return { width: MOST_WIDTH, height: 140 };
+  const scale = Math.min(1, MOST_WIDTH / width, MOST_HEIGHT / height);
+  return { width: Math.max(48, Math.round(width * scale)), height: Math.max(48, Math.round(height * scale)) };
+}
+
+export class Attachments {
+  /** By SHA-256: a promise of an object URL. */
+  #urls = new Map();
+  /** Rows whose files are drawn, longest first. */
+  #drawn = new Set();
+
+  constructor(api) { this.api = api; }
+
+  /** The files of a row. Elements are kept for a while, so that drawing the row again does not load them again. */
+  draw(row) {
+    const files = row.message.attachments;
+    const isSame = row.files?.drawnFor === JSON.stringify(files);
+    if (!isSame) {
+      row.files = h('div', { class: 'files' }, ...files.map((file) => this.#file(file)));
+      row.files.drawnFor = JSON.stringify(files);
+    }
+    this.#drawn.delete(row);
+    this.#drawn.add(row);
+    for (const old of this.#drawn) {
+      if (this.#drawn.size <= KEPT) break;
+      this.#drawn.delete(old);
+      if (!old.files.isConnected) old.files = undefined;
+    }
+    return row.files;
+  }
+
+  #file(file) {
+    const name = plain(file.name) || 'file';
+    if (isPicture(file)) return this.#picture(file, name);
+    const label = [h('bdi', { class: 'file-name' }, name), h('span', { class: 'file-size' }, byteSize(file.size))];
+    if (file.file) {
+      return h('button', { class: 'file', type: 'button', tabindex: '-1', 'aria-label': t('saveFile', name),
+        'data-file': file.file }, h('span', { class: 'file-sign', 'aria-hidden': 'true' }, '📄'), ...label);
+    }
+    // Elsewhere: a link and no more, for loading it would tell that host who reads this.
+    const isWeb = /^https?:\/\//iu.test(file.url ?? '');
+    return h(isWeb ? 'a' : 'span', { class: 'file', tabindex: '-1',
+      ...(isWeb && { href: file.url, target: '_blank', rel: 'noopener noreferrer' }) },
+    h('span', { class: 'file-sign', 'aria-hidden': 'true' }, '🔗'), ...label);
+  }
+
+  #picture(file, name) {
+    const isHuge = !file.width || !file.height || file.width * file.height > MOST_PIXELS;
+    const { width, height } = box(file);
+    const frame = h('div', { class: 'picture', style: { width: `${width}px`, height: `${height}px` } });
+    const load = () => this.#load(file, name, frame);
+    if (isHuge) {
+      frame.append(h('button', { class: 'show', type: 'button', tabindex: '-1', click: load },
+        h('span', {}, t('showPicture')), h('bdi', {}, name),
+        h('span', {}, [file.width && `${file.width} × ${file.height}`, byteSize(file.size)].filter(Boolean).join(', '))));
+    } else {
+      load();
+    }
+    return frame;
+  }
+
+  async #load(file, name, frame) {
+    frame.replaceChildren(h('div', { class: 'spinner', role: 'progressbar', 'aria-label': name }));
+    try {
+      const image = h('img', { alt: name, draggable: 'false', src: await this.url(file) });
+      await image.decode();
+      frame.replaceChildren(h('button', { class: 'enlarge', type: 'button', tabindex: '-1', 'aria-label':
+        `${t('enlarge')}: ${name}`, 'data-file': file.file }, image));
+    } catch {
+      this.#urls.delete(file.file);
+      frame.replaceChildren(h('div', { class: 'broken' }, h('span', {}, t('pictureFailed')), h('bdi', {}, name),
+        h('span', {}, byteSize(file.size)),
+        h('button', { class: 'again', type: 'button', tabindex: '-1', click: () => this.#load(file, name, frame) },
+          t('retry'))));
+    }
+  }
+
+  /** An object URL of a file's bytes. The token goes into a header, not into an address. */
+  url(file) {
+    let url = this.#urls.get(file.file);
+    if (url) {
+      this.#urls.delete(file.file);
+    } else {
+      url = this.api.file(file.file).then((blob) => URL.createObjectURL(
+        // Never under a type that could run: somebody may open it in a tab of its own.
+        INLINE.includes(blob.type) ? blob : new Blob([blob], { type: 'application/octet-stream' })));
+      url.catch(() => this.#urls.delete(file.file));
+    }
+    this.#urls.set(file.file, url);
+    for (const [key, old] of this.#urls) {
+      if (this.#urls.size <= KEPT) break;
+      this.#urls.delete(key);
+      old.then((each) => URL.revokeObjectURL(each), () => {});
+    }
+    return url;
   }
 }

@@ -8,11 +8,16 @@ export class Search {
   #timer;
 
   /** `on.jump(id)` goes to a message, `on.close()` returns to where one was. */
-  constructor(panel, api, names, on) {
-    Object.assign(this, { panel, api, names, on });
-    this.field = panel.querySelector('input');
-    this.list = panel.querySelector('.results');
-    this.status = panel.querySelector('.search-status');
+  constructor(place, api, names, on) {
+    Object.assign(this, { api, names, on });
+    this.field = h('input', { type: 'search', autocomplete: 'off', placeholder: t('search'), 'aria-label': t('search') });
+    this.list = h('ul', { class: 'results' });
+    this.status = h('p', { class: 'search-status', role: 'status' });
+    const close = h('button', { type: 'button', class: 'icon close', 'aria-label': t('searchClose') }, '✕');
+    const panel = h('section', { class: 'search', 'aria-label': t('search') },
+      h('div', { class: 'search-bar' }, this.field, close), this.status, this.list);
+    this.panel = panel;
+    place.before(panel);
     this.field.addEventListener('input', () => {
       clearTimeout(this.#timer);
       this.#timer = setTimeout(() => this.#search(), 200);
@@ -23,7 +28,7 @@ export class Search {
       if (event.key === 'ArrowDown') this.list.querySelector('button')?.focus();
     });
     panel.addEventListener('keydown', (event) => event.key === 'Escape' && this.close());
-    panel.querySelector('.close').addEventListener('click', () => this.close());
+    close.addEventListener('click', () => this.close());
     this.list.addEventListener('click', (event) => {
       const button = event.target.closest('button');
       if (button) on.jump(button.dataset.message);

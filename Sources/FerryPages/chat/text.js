@@ -16,6 +16,15 @@ export function h(tag, attributes = {}, ...children) {
   return element;
 }
 
+let extra;
+
+/** The styles of what is not there at first, loaded when it comes. */
+export function extraStyles() {
+  extra ??= new Promise((resolve) =>
+    document.head.append(h('link', { rel: 'stylesheet', href: '/chat/extra.css', load: resolve, error: resolve })));
+  return extra;
+}
+
 // MARK: Names
 
 const BIDI = /[\u061C\u200E\u200F\u202A-\u202E\u2066-\u2069]/gu;
@@ -60,11 +69,14 @@ export function initials(name) {
   return letters.map((word) => [...word].find((each) => /[\p{L}\p{N}]/u.test(each))).join('').toUpperCase() || '?';
 }
 
-/** One of eight colours, the same for the same id. */
+// White on each has a contrast of more than 5.
+const COLOURS = ['#8E3B76', '#2F5FA8', '#1F6F63', '#8A4B14', '#5B4BA8', '#A32F3F', '#3D6B21', '#4A5568'];
+
+/** The same colour for the same id. */
 export function colour(id) {
   let sum = 0;
   for (const character of id) sum = (sum * 31 + character.codePointAt(0)) % 4093;
-  return sum % 8;
+  return COLOURS[sum % 8];
 }
 
 // MARK: Bodies

@@ -2,7 +2,31 @@
 
 import { h, plain, byteSize } from './text.js';
 import { t } from './words.js';
-import { INLINE } from './files.js';
+import { INLINE } from './row.js';
+import { ApiError, path } from './net.js';
+
+/** Uploads a file; `onProgress` hears from 0 to 1. Aborting the signal cancels it. */
+function upload(token, file, name, onProgress, signal) {
+  return new Promise((resolve, reject) => {
+    const request = new XMLHttpRequest();
+    request.open('POST', `${path('files')}?${new URLSearchParams({ name })}`);
+    request.setRequestHeader('Authorization', `Bearer ${token}`);
+    request.setRequestHeader('Content-Type', file.type || 'application/octet-stream');
+    request.upload.onprogress = (event) => event.lengthComputable && onProgress(event.loaded / event.total);
+    request.onload = () => {
+      let answer = {};
+      try {
+        answer = JSON.parse(request.responseText);
+      } catch { /* a proxy's page */ }
+      if (request.status === 201) resolve(answer);
+      else reject(new ApiError(request.status, answer.error?.code ?? 'unknown', answer.error?.message ?? ''));
+    };
+    request.onerror = () => reject(new ApiError(0, 'network', ''));
+    request.onabort = () => reject(new DOMException('cancelled', 'AbortError'));
+    signal.addEventListener('abort', () => request.abort());
+    request.send(file);
+  });
+}
 
 /** They are uploaded as soon as they are chosen. */
 export class Tray {
@@ -38,7 +62,7 @@ export class Tray {
     item.progress = 0;
     this.#draw(item);
     try {
-      item.stored = await this.api.upload(item.file, item.name, (part) => {
+      item.stored = await upload(this.api.token, item.file, item.name, (part) => {
         item.progress = part;
         item.element.querySelector('progress')?.setAttribute('value', part);
         const percent = item.element.querySelector('.percent');

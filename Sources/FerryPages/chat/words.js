@@ -1,15 +1,12 @@
 // Every text that people read, in the languages there are. A function where a number or a name goes in.
 
 const en = {
-  title: 'Chat',
   signIn: 'Sign in',
   signInTo: (host) => `Sign in to ${host}`,
   name: 'Your name',
   token: 'Token',
-  tokenHint: 'Whoever runs this server knows it.',
   room: 'Room',
   wrongToken: 'This token is not known here.',
-  nameTaken: (user) => `This token speaks as “${user}”.`,
   noServer: 'The server cannot be reached.',
   signOut: 'Sign out',
   rooms: 'Rooms',
@@ -89,15 +86,12 @@ const en = {
 };
 
 const ja = {
-  title: 'チャット',
   signIn: 'サインイン',
   signInTo: (host) => `${host} にサインイン`,
   name: '名前',
   token: 'トークン',
-  tokenHint: 'サーバーの管理者に尋ねてください。',
   room: 'ルーム',
   wrongToken: 'このトークンは使えません。',
-  nameTaken: (user) => `このトークンは「${user}」のものです。`,
   noServer: 'サーバーに接続できません。',
   signOut: 'サインアウト',
   rooms: 'ルーム',

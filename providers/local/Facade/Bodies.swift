@@ -113,12 +113,8 @@ enum Answers {
     var next: String?
     /// Every event up to it is in this answer.
     var sequence: Int64?
-  }
-
-  /// What the token allows.
-  struct Me: Codable, Sendable {
+    /// Whom the token is bound to.
     var user: String?
-    var moderator: Bool
   }
 
   struct Messages: Codable, Sendable {

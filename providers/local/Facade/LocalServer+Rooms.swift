@@ -11,14 +11,15 @@ extension LocalServer {
     let answers = try await standing(of: rooms, request, caller)
     return .json(
       Answers.Rooms(
-        rooms: answers, next: rooms.count == limit ? rooms.last?.id.rawValue : nil, sequence: sequence))
+        rooms: answers, next: rooms.count == limit ? rooms.last?.id.rawValue : nil, sequence: sequence,
+        user: caller.user?.rawValue))
   }
 
-  /// Rooms as they are answered, with where the user stands whom the query names or the token is bound to.
+  /// Rooms as they are answered, with where the user stands whom the token is bound to or the query names.
   private func standing(
     of rooms: [Room], _ request: HTTPRequest, _ caller: Caller
   ) async throws(FerryError) -> [Answers.Room] {
-    guard let user = request.query("user").map({ UserID($0) }) ?? caller.user else {
+    guard let user = caller.user ?? request.query("user").map({ UserID($0) }) else {
       return rooms.map { Answers.Room($0) }
     }
     let standings = try await chat.standings(of: user, in: rooms.map(\.id))

@@ -56,7 +56,6 @@ package final class LocalServer: Sendable {
   ) async throws(FerryError) -> HTTPResponse {
     switch route {
     case .health: .json(["status": "ok"])
-    case .me: .json(Answers.Me(user: caller.user?.rawValue, moderator: caller.moderates))
     case .rooms: try await rooms(request, caller)
     case .room(let room): try await self.room(request, ChannelID(room), caller)
     case .messages(let room):

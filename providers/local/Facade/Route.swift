@@ -1,7 +1,6 @@
 /// What a path of the API names.
 enum Route: Hashable, Sendable {
   case health
-  case me
   case rooms
   case room(String)
   case messages(room: String)
@@ -26,7 +25,6 @@ enum Route: Hashable, Sendable {
     }
     guard path.count >= 2, path[0] == "v1" else { return nil }
     switch (path.count, path[1]) {
-    case (2, "me"): self = .me
     case (2, "rooms"): self = .rooms
     case (2, "files"): self = .files
     case (2, "events"): self = .events
@@ -56,7 +54,7 @@ enum Route: Hashable, Sendable {
   /// In the order in which `Allow` lists them.
   var methods: [String] {
     switch self {
-    case .health, .me, .file, .members, .reads, .rooms, .events, .live: ["GET"]
+    case .health, .file, .members, .reads, .rooms, .events, .live: ["GET"]
     case .room: ["GET", "PUT"]
     case .messages: ["GET", "POST"]
     case .message: ["GET", "PATCH", "DELETE"]
