@@ -56,17 +56,24 @@ package struct Change: Hashable, Sendable {
   package var text: String?
   package var format: TextFormat?
   package var attachments: [Attachment]?
+  /// Author and time as which the message is to be shown. Only for callers who may act as anybody.
+  package var author: Author?
+  package var time: Timestamp?
+  package var attributes: JSONValue?
   /// The revision the editor saw: when the message has another by now, the edit is refused with `conflict`.
   package var revision: Int?
   package var stamp: Stamp?
 
   package init(
-    text: String? = nil, format: TextFormat? = nil, attachments: [Attachment]? = nil, revision: Int? = nil,
-    stamp: Stamp? = nil
+    text: String? = nil, format: TextFormat? = nil, attachments: [Attachment]? = nil, author: Author? = nil,
+    time: Timestamp? = nil, attributes: JSONValue? = nil, revision: Int? = nil, stamp: Stamp? = nil
   ) {
     self.text = text
     self.format = format
     self.attachments = attachments
+    self.author = author
+    self.time = time
+    self.attributes = attributes
     self.revision = revision
     self.stamp = stamp
   }
@@ -81,16 +88,19 @@ package struct ChatMessage: Hashable, Sendable {
   package var deleted: Timestamp?
   /// In the order in which the emoji were first used.
   package var reactions: [ReactionSummary]
+  /// Grows with every message of the room, from zero. Edits and deletions are counted too, so that numbers are skipped.
+  package var position: Int64
 
   package init(
     message: Message, room: ChannelID, clientID: SendKey? = nil, deleted: Timestamp? = nil,
-    reactions: [ReactionSummary] = []
+    reactions: [ReactionSummary] = [], position: Int64 = 0
   ) {
     self.message = message
     self.room = room
     self.clientID = clientID
     self.deleted = deleted
     self.reactions = reactions
+    self.position = position
   }
 }
 

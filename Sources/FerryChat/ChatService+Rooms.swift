@@ -1,5 +1,4 @@
 package import FerryCore
-import FerryRuntime
 import FerryStorage
 
 extension ChatService {
@@ -7,17 +6,7 @@ extension ChatService {
   package func makeRoom(
     _ id: ChannelID, title: String? = nil
   ) async throws(FerryError) -> (room: Room, isNew: Bool) {
-    try limits.checkID(id.rawValue, "room")
-    if let title { try limits.checkName(title, "room's title") }
-    let now = clock.now()
-    return try await database.write { connection in
-      let isNew = try Self.row(of: id, connection) == nil
-      let row = try Self.rowMakingRoom(id, at: now, connection)
-      if let title {
-        try connection.execute("UPDATE rooms SET title = ? WHERE id = ?", .text(title), .integer(row))
-      }
-      return (try Self.room(id, connection), isNew)
-    }
+    try await write { try $0.makeRoom(id, title: title) }
   }
 
   package func room(_ id: ChannelID) async throws(FerryError) -> Room {
@@ -29,7 +18,8 @@ extension ChatService {
     let limit = limits.checkPage(limit)
     return try await database.read { connection in
       let rooms = try connection.rows(
-        "\(Self.selectRoom) WHERE rooms.name > ? ORDER BY rooms.name LIMIT ?", .text(after?.rawValue ?? ""),
+        "\(Self.selectRoom) WHERE rooms.name > ? AND rooms.removed IS NULL ORDER BY rooms.name LIMIT ?",
+        .text(after?.rawValue ?? ""),
         SQLValue(limit), map: Self.bareRoom)
       return try rooms.map { try Self.withLast($0.room, row: $0.row, connection) }
     }
@@ -72,25 +62,7 @@ extension ChatService {
   package func join(
     _ member: Author?, _ room: ChannelID, by caller: Caller, stamp: Stamp? = nil
   ) async throws(FerryError) -> Bool {
-    try limits.checkID(room.rawValue, "room")
-    let member = try self.member(member, caller)
-    try check(stamp, caller)
-    let now = clock.now()
-    return try await database.write { [self] connection in
-      let row = try Self.rowMakingRoom(room, at: now, connection)
-      let isNew =
-        try connection.first(
-          "SELECT 1 FROM members WHERE room = ? AND user = ?", .integer(row), .text(member.id.rawValue)
-        ) { _ in true } == nil
-      try connection.execute(
-        """
-        INSERT INTO members(room, user, name, avatar, joined) VALUES (?, ?, ?, ?, ?)
-        ON CONFLICT(room, user) DO UPDATE SET name = excluded.name, avatar = excluded.avatar
-        """, .integer(row), .text(member.id.rawValue), .text(member.name), SQLValue(member.avatar),
-        .integer(now.milliseconds))
-      if isNew { try log(.joined(Membership(member: member, stamp: stamp)), of: room, row: row, at: now, connection) }
-      return isNew
-    }
+    try await write { try $0.join(member, room, by: caller, stamp: stamp) }
   }
 
   /// Leaving where one is not succeeds and tells nobody. True when somebody left.
@@ -98,37 +70,13 @@ extension ChatService {
   package func leave(
     _ user: UserID, _ room: ChannelID, by caller: Caller, stamp: Stamp? = nil
   ) async throws(FerryError) -> Bool {
-    try limits.checkID(user.rawValue, "user id")
-    try check(stamp, caller)
-    guard caller.mayChange(messageOf: user) else {
-      throw FerryError(.forbidden, "Only a moderator may remove another member.")
-    }
-    let now = clock.now()
-    return try await database.write { [self] connection in
-      let row = try Self.existingRow(of: room, connection)
-      let member = try connection.first(
-        "SELECT user, name, avatar FROM members WHERE room = ? AND user = ?", .integer(row), .text(user.rawValue),
-        map: Self.author)
-      guard let member else { return false }
-      try connection.execute(
-        "DELETE FROM members WHERE room = ? AND user = ?", .integer(row), .text(user.rawValue))
-      try log(.left(Membership(member: member, stamp: stamp)), of: room, row: row, at: now, connection)
-      return true
-    }
+    try await write { try $0.leave(user, room, by: caller, stamp: stamp) }
   }
 
   // MARK: Pieces
 
   static func author(_ row: Row) -> Author {
     Author(id: UserID(row.text(0)), name: row.text(1), avatar: row.optionalText(2))
-  }
-
-  /// The named user, checked, if the caller may act as them. A moderator may bring in others.
-  private func member(_ named: Author?, _ caller: Caller) throws(FerryError) -> Author {
-    let member: Author
-    if let named, caller.moderates { member = named } else { member = try caller.author(named) }
-    try limits.check(member)
-    return member
   }
 
   private static let selectRoom = """
@@ -145,7 +93,7 @@ extension ChatService {
     return (row.integer(0), room)
   }
 
-  private static func room(_ id: ChannelID, _ connection: Connection) throws -> Room {
+  static func room(_ id: ChannelID, _ connection: Connection) throws -> Room {
     guard let found = try connection.first("\(selectRoom) WHERE rooms.name = ?", .text(id.rawValue), map: bareRoom)
     else { throw noRoom(id) }
     return try withLast(found.room, row: found.row, connection)

@@ -10,6 +10,7 @@ package final class ChatService: Sendable {
   let database: Database
   let feed = Feed()
   let shelf: FileShelf
+  let observation = Locked<Observation?>(nil)
   let clock: any FerryClock
   let logger: Logger
   package let limits: ChatLimits
@@ -114,6 +115,32 @@ package final class ChatService: Sendable {
       try connection.first("SELECT value, time FROM kept WHERE key = ?", .text(key)) { row in
         (row.text(0), Double(max(now.milliseconds - row.integer(1), 0)) / 1000)
       }
+    }
+  }
+
+  /// Forgets values under keys that begin with `prefix` and are older than `age`. True when others are left.
+  package func forget(_ prefix: String, olderThan age: Duration) async throws(FerryError) -> Bool {
+    let oldest = clock.now().advanced(by: .milliseconds(-age.milliseconds))
+    return try await database.write { connection in
+      // No character sorts behind the last one of Unicode.
+      let (first, last) = (SQLValue.text(prefix), SQLValue.text(prefix + "\u{10FFFF}"))
+      try connection.execute(
+        "DELETE FROM kept WHERE key >= ? AND key < ? AND time < ?", first, last, .integer(oldest.milliseconds))
+      return try connection.first("SELECT 1 FROM kept WHERE key >= ? AND key < ?", first, last) { _ in true } ?? false
+    }
+  }
+
+  /// One more than what was counted under the key before; 1 at first.
+  package func count(_ key: String) async throws(FerryError) -> Int64 {
+    let now = clock.now()
+    return try await database.write { connection in
+      try connection.first(
+        """
+        INSERT INTO kept(key, value, time) VALUES (?, '1', ?)
+        ON CONFLICT(key) DO UPDATE SET value = CAST(value AS INTEGER) + 1, time = excluded.time
+        RETURNING CAST(value AS INTEGER)
+        """, .text(key), .integer(now.milliseconds)
+      ) { $0.integer(0) } ?? 1
     }
   }
 

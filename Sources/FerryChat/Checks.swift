@@ -72,9 +72,6 @@ extension ChatLimits {
     }
     for user in draft.mentions { try checkID(user.rawValue, "mentioned user's id") }
     if let stamp = draft.stamp { try check(stamp) }
-    if let attributes = draft.attributes, attributes.depth > JSONValue.deepest {
-      throw FerryError(.badRequest, "The attributes are nested deeper than \(JSONValue.deepest) levels.")
-    }
   }
 
   func check(_ stamp: Stamp) throws(FerryError) {

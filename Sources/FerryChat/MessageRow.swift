@@ -1,10 +1,11 @@
 import FerryCore
+import FerryRuntime
 import FerryStorage
 
 /// A row of `messages` as a `ChatMessage` and back.
 enum MessageRow {
   /// What most messages lack, in one column.
-  struct Extra: Codable {
+  struct Extra: Decodable {
     var attachments: [Wire.Attachment]?
     var mentions: [String]?
     var attributes: JSONValue?
@@ -15,14 +16,25 @@ enum MessageRow {
       self.mentions = mentions.isEmpty ? nil : mentions.map(\.rawValue)
       self.attributes = attributes
     }
+
+    /// The same members as its `Encodable` writes.
+    func json() throws(FerryError) -> String {
+      var json = JSONWriter()
+      json.begin()
+      try json.member("attachments", encoding: attachments)
+      try json.member("mentions", encoding: mentions)
+      json.member("attributes", attributes)
+      json.end()
+      return json.text
+    }
   }
 
   static let columns = """
     messages.id, client_id, author, author_name, author_avatar, text, format, time, revision, edited, deleted,
-    reply_to, extra, stamp
+    reply_to, extra, stamp, position
     """
 
-  /// The first 14 columns of the row are `columns`.
+  /// The first 15 columns of the row are `columns`.
   static func message(_ row: Row, room: ChannelID) throws -> ChatMessage {
     var message = Message(
       id: MessageID(String(row.integer(0))),
@@ -39,12 +51,12 @@ enum MessageRow {
     if let json = row.optionalText(13) { message.stamp = try Wire.value(Stamp.self, from: json.utf8) }
     return ChatMessage(
       message: message, room: room, clientID: row.optionalText(1).map { SendKey($0) },
-      deleted: row.optionalInteger(10).map(Timestamp.init(milliseconds:)))
+      deleted: row.optionalInteger(10).map(Timestamp.init(milliseconds:)), position: row.integer(14))
   }
 
   static func extra(_ message: Message) throws -> SQLValue {
     let extra = Extra(message.attachments, message.mentions, message.attributes)
-    return SQLValue(try extra.map { try Wire.json($0) })
+    return SQLValue(try extra.map { try $0.json() })
   }
 
   static func stamp(_ message: Message) throws -> SQLValue {

@@ -3,6 +3,10 @@ enum Schema {
   /// Message ids and event sequences start at the microsecond of the file's creation instead of one. So a namespace
   /// that was wiped and made again never reuses an id: what others remember about the old one (cursors, links,
   /// keys of seen events) does not match by accident, and a cursor of the old one is before everything in the new.
+  ///
+  /// `messages.position` counts what happened to the messages of a room, posts, edits and deletions alike, when the
+  /// message was posted; `skips` of the last message are the edits and deletions since. `rooms.removed` is the time at
+  /// which a room ended; its row stays for the events in the log, under a name that nobody can ask for.
   static let steps = [
     """
     CREATE TABLE rooms(
@@ -54,6 +58,22 @@ enum Schema {
     INSERT INTO sqlite_sequence(name, seq)
       SELECT name, CAST((julianday('now') - 2440587.5) * 86400000 AS INTEGER) * 1000
       FROM (SELECT 'messages' AS name UNION SELECT 'events');
+    """,
+    """
+    ALTER TABLE messages ADD COLUMN position INTEGER NOT NULL DEFAULT 0;
+    ALTER TABLE messages ADD COLUMN skips INTEGER NOT NULL DEFAULT 0;
+    UPDATE messages SET position = numbered.position
+      FROM (SELECT id, ROW_NUMBER() OVER (PARTITION BY room ORDER BY id) - 1 AS position FROM messages) AS numbered
+      WHERE numbered.id = messages.id;
+    ALTER TABLE rooms ADD COLUMN removed INTEGER;
+
+    CREATE TABLE documents(
+      sequence INTEGER PRIMARY KEY AUTOINCREMENT,
+      collection TEXT NOT NULL,
+      id TEXT NOT NULL,
+      json TEXT NOT NULL,
+      UNIQUE(collection, id));
+    CREATE INDEX documents_in_order ON documents(collection, sequence);
     """,
     """
     CREATE TABLE pictures(

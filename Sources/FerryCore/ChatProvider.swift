@@ -46,6 +46,13 @@ package protocol BatchingProvider: ChatProvider {
   func find(_ keys: [SendKey], in channel: ChannelID) async throws(FerryError) -> [Finding]
 }
 
+/// Has to do something before a send, so that `find` can later tell whether the send was carried out.
+package protocol PreparingProvider: ChatProvider {
+  /// Called before a send is recorded as under way: what fails here, or is interrupted, did not send anything.
+  /// Called for every send; should remember what it has done.
+  func prepare(_ key: SendKey, in channel: ChannelID) async throws(FerryError)
+}
+
 /// Can change a message that it wrote.
 package protocol EditingProvider: ChatProvider {
   /// Replaces text and attachments. Repeating an edit is harmless; a message that is gone throws `notFound`.
@@ -148,6 +155,8 @@ package struct KnownMessage: Hashable, Sendable {
 package struct ConnectionState: Hashable, Sendable, Codable {
   package enum Phase: String, Hashable, Sendable, Codable {
     case connecting, connected, degraded, badCredentials = "bad_credentials", stopped
+    /// No bridge listens to it: it is only written to.
+    case idle
   }
   package var phase: Phase
   /// Why, in words for the user; nil when all is well.

@@ -17,7 +17,9 @@ struct AccountInbox: Inbox {
   func accept(_ events: [Event]) async throws(FerryError) {
     let account = account
     let router = router
+    Failpoint.beforeAccept.pass()
     let acceptance = try await journal.accept(events, from: account) { router.lanes(for: $0, from: account) }
+    Failpoint.afterAccept.pass()
     for event in events {
       if case .posted(let message) = event.kind {
         typingMirror.messagePosted(by: message.author.id, at: Address(account: account, channel: event.channel))
@@ -67,11 +69,13 @@ struct AccountInbox: Inbox {
 /// What an account is doing, for the status.
 final class AccountStatus: Sendable {
   struct Snapshot: Sendable {
-    var connection = ConnectionState(.connecting)
+    var connection: ConnectionState
     var lastEvent: Timestamp?
   }
 
-  private let state = Locked(Snapshot())
+  private let state: Locked<Snapshot>
+
+  init(_ phase: ConnectionState.Phase) { state = Locked(Snapshot(connection: ConnectionState(phase))) }
 
   var snapshot: Snapshot { state.withLock { $0 } }
 

@@ -6,7 +6,7 @@ import FerryStorage
 extension Lane {
   func edit(_ message: Message, _ delivery: Delivery) async throws(FerryError) {
     let links = try await journal.links(id.bridge, delivery.source, message.id, to: id.destination)
-    guard !links.isEmpty else { return try await journal.park(delivery.id) }
+    guard !links.isEmpty else { return try await journal.park(delivery) }
     let live = links.filter { !$0.isDeleted }
     let isStale = message.revision > 0 && live.allSatisfy { $0.revision >= message.revision }
     guard !live.isEmpty, !isStale else { return try await settle(delivery) }
@@ -15,26 +15,32 @@ extension Lane {
     }
     let known = Set(live.map(\.part))
     let parts = try await renderer.parts(of: message, from: delivery.source, known: known)
-    if parts.contains(where: { !known.contains($0.number) }) {
+    if let new = parts.first(where: { !known.contains($0.number) })?.message {
+      try await prepare(new)
       try await journal.advance(settled: [], sending: [delivery.id])
     }
+    // The revision is stored once all parts have it: until then the edit is not done, whatever interrupts it.
+    var done: [Link] = []
     for part in parts {
       let old = live.first { $0.part == part.number }
       if let old, let outgoing = part.message {
+        Failpoint.beforeEdit.pass()
         try await edit(old.copy, to: outgoing, with: editing)
+        Failpoint.afterEdit.pass()
       } else if let outgoing = part.message {
         let copy = try await postOrFind(outgoing, mayHaveBeenSent: delivery.state == .sending)
+        Failpoint.afterPart.pass()
         try await journal.store([revised(link(delivery, copy: copy, part: part.number), message.revision)])
-        continue
+        Failpoint.betweenParts.pass()
       }
-      if let old { try await journal.store([revised(old, message.revision)]) }
+      if let old { done.append(revised(old, message.revision)) }
     }
     for old in live where !parts.contains(where: { $0.number == old.part }) {
       try await delete(old, by: message.author, delivery)
-      try await journal.store([revised(old, message.revision, isDeleted: true)])
+      done.append(revised(old, message.revision, isDeleted: true))
     }
     count(1)
-    try await settle(delivery)
+    wake(try await journal.advance(settled: [settlement(of: delivery, links: done)]))
   }
 
   private func edit(
@@ -50,15 +56,18 @@ extension Lane {
 
   func delete(_ deletion: Deletion, _ delivery: Delivery) async throws(FerryError) {
     let links = try await journal.links(id.bridge, delivery.source, deletion.id, to: id.destination)
-    guard !links.isEmpty else { return try await journal.park(delivery.id) }
+    guard !links.isEmpty else { return try await journal.park(delivery) }
     guard provider.capabilities.deletes, provider is any DeletingProvider else {
       let by = deletion.by ?? Author(id: "ferry", name: "Ferry")
       return try await note("(a message was deleted)", renderer.bridge.deleteFallback, by, delivery)
     }
+    Failpoint.beforeDelete.pass()
     for link in links where !link.isDeleted { try await delete(link, by: deletion.by, delivery) }
+    Failpoint.afterDelete.pass()
     count(1)
-    try await journal.advance(
-      settled: [settlement(of: delivery, links: links.map { revised($0, $0.revision, isDeleted: true) })])
+    wake(
+      try await journal.advance(
+        settled: [settlement(of: delivery, links: links.map { revised($0, $0.revision, isDeleted: true) })]))
   }
 
   private func delete(_ link: Link, by author: Author?, _ delivery: Delivery) async throws(FerryError) {
@@ -86,6 +95,7 @@ extension Lane {
     metrics.add(to: "ferry_fallbacks_total", ["lane": id.description, "kind": delivery.event.kindName])
     if fallback == .note {
       let message = renderer.note(text, by: author, about: delivery.event, from: delivery.source)
+      try await prepare(message)
       try await journal.advance(settled: [], sending: [delivery.id])
       let mayHaveBeenSent = delivery.state == .sending
       let isThere =
@@ -102,32 +112,37 @@ extension Lane {
         member: renderer.author(membership.member, at: delivery.source),
         stamp: Stamp(bridge: id.bridge, origin: delivery.source, id: MessageID(delivery.event.key.rawValue)))
       try await keeping.setMember(copy, of: id.destination.channel, present: present)
+      Failpoint.afterChange.pass()
       count(1)
     }
     try await settle(delivery)
   }
 
   func read(_ mark: ReadMark, _ delivery: Delivery) async throws(FerryError) {
-    if provider.capabilities.reads, let reading = provider as? any ReadingProvider,
-      let upTo = try await journal.translate(mark.upTo, at: delivery.source, to: id.destination)
-    {
+    if provider.capabilities.reads, let reading = provider as? any ReadingProvider {
+      guard let upTo = try await journal.translate(mark.upTo, at: delivery.source, to: id.destination) else {
+        return try await journal.park(delivery)
+      }
       let copy = ReadMark(
         upTo: upTo, by: mark.by.map { renderer.author($0, at: delivery.source) }, state: mark.state,
         stamp: renderer.stamp(of: mark.upTo, from: delivery.source))
       try await reading.mark(copy, in: id.destination.channel)
+      Failpoint.afterChange.pass()
       count(1)
     }
     try await settle(delivery)
   }
 
   func react(_ reaction: Reaction, _ delivery: Delivery) async throws(FerryError) {
-    if provider.capabilities.reactions, let reacting = provider as? any ReactingProvider,
-      let message = try await journal.translate(reaction.message, at: delivery.source, to: id.destination)
-    {
+    if provider.capabilities.reactions, let reacting = provider as? any ReactingProvider {
+      guard let message = try await journal.translate(reaction.message, at: delivery.source, to: id.destination) else {
+        return try await journal.park(delivery)
+      }
       let copy = Reaction(
         message: message, by: renderer.author(reaction.by, at: delivery.source), emoji: reaction.emoji,
         added: reaction.added, stamp: renderer.stamp(of: reaction.message, from: delivery.source))
       try await reacting.react(copy, in: id.destination.channel)
+      Failpoint.afterChange.pass()
       count(1)
     }
     try await settle(delivery)

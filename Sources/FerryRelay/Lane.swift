@@ -16,6 +16,8 @@ struct Lane: Sendable {
   let signal: BoundedChannel<Void>
   /// Finished when the lane is to end after the send it is making.
   let stop: StopSignal
+  /// Lets other lanes look again.
+  let wake: @Sendable (Set<LaneID>) -> Void
   let clock: any FerryClock
   let logger: Logger
   let metrics: Metrics
@@ -70,7 +72,7 @@ struct Lane: Sendable {
     if !unknown.isEmpty {
       settled += try await settleUnknown(Array(unknown))
       rest = rest.dropFirst(unknown.count)
-      try await journal.advance(settled: settled)
+      wake(try await journal.advance(settled: settled))
       return
     }
     while let first = rest.first, !stop.isStopping {
@@ -84,13 +86,13 @@ struct Lane: Sendable {
         settled = try await sendSingle(first, message, after: settled)
       } else {
         // Everything else may ask the journal about messages just sent.
-        try await journal.advance(settled: settled)
+        wake(try await journal.advance(settled: settled))
         settled = []
         try await deliverOne(first)
       }
       rest = rest.dropFirst()
     }
-    try await journal.advance(settled: settled)
+    wake(try await journal.advance(settled: settled))
   }
 
   private func plainMessage(_ delivery: Delivery) -> OutgoingMessage? {
@@ -113,30 +115,55 @@ struct Lane: Sendable {
   private func sendBatch(
     _ batch: [(Delivery, OutgoingMessage)], after settled: [Settlement]
   ) async throws -> [Settlement] {
-    guard let provider = provider as? any BatchingProvider else { return settled }
+    guard let provider = provider as? any BatchingProvider, let last = batch.last else { return settled }
     let ids = batch.map(\.0.id)
-    try await journal.advance(settled: settled, sending: ids)
+    do throws(FerryError) { try await prepare(last.1) } catch {
+      wake(try await journal.advance(settled: settled))
+      return try await batchFailed(ids, error)
+    }
+    Failpoint.beforeMark.pass()
+    wake(try await journal.advance(settled: settled, sending: ids))
+    Failpoint.beforeSend.pass()
     do throws(FerryError) {
       let copies = try await provider.post(batch.map(\.1), to: id.destination.channel)
+      Failpoint.afterSend.pass()
       guard copies.count == batch.count else {
         throw FerryError(.badData, "The provider answered with too few ids.", retry: .now, didNotAct: false)
       }
       count(batch.count)
       return zip(batch, copies).map { settlement(of: $0.0, links: [link($0.0, copy: $1)]) }
     } catch {
-      // With attempts counted, each is sent by itself the next time: one bad message must not hold up the others.
-      try await journal.failed(ids, error, isSending: !error.didNotAct)
-      if error.didNotAct, error.retry == .never, error.code != .badCredentials { return [] }
-      throw Pause(error: error)
+      return try await batchFailed(ids, error)
     }
+  }
+
+  private func batchFailed(_ ids: [Int64], _ error: FerryError) async throws -> [Settlement] {
+    // With attempts counted, each is sent by itself the next time: one bad message must not hold up the others.
+    try await journal.failed(ids, error, isSending: !error.didNotAct)
+    if error.didNotAct, error.retry == .never, error.code != .badCredentials { return [] }
+    throw Pause(error: error)
+  }
+
+  /// Before a send is marked, so that one interrupted in between was certainly not sent.
+  func prepare(_ message: OutgoingMessage) async throws(FerryError) {
+    guard let provider = provider as? any PreparingProvider else { return }
+    try await provider.prepare(message.key, in: id.destination.channel)
   }
 
   private func sendSingle(
     _ delivery: Delivery, _ message: OutgoingMessage, after settled: [Settlement]
   ) async throws -> [Settlement] {
-    try await journal.advance(settled: settled, sending: [delivery.id])
+    do throws(FerryError) { try await prepare(message) } catch {
+      wake(try await journal.advance(settled: settled))
+      try await failed(delivery, error)
+      return []
+    }
+    Failpoint.beforeMark.pass()
+    wake(try await journal.advance(settled: settled, sending: [delivery.id]))
+    Failpoint.beforeSend.pass()
     do throws(FerryError) {
       let copy = try await provider.post(message, to: id.destination.channel)
+      Failpoint.afterSend.pass()
       count(1)
       return [settlement(of: delivery, links: [link(delivery, copy: copy)])]
     } catch {
@@ -181,17 +208,22 @@ struct Lane: Sendable {
     let done = try await journal.links(id.bridge, delivery.source, message.id, to: id.destination)
     let known = Set(done.map(\.part))
     let parts = try await renderer.parts(of: message, from: delivery.source, known: known, patient: patient)
+    if let first = parts.first?.message { try await prepare(first) }
     try await journal.advance(settled: [], sending: [delivery.id])
     var links = done
     for part in parts where !known.contains(part.number) {
       guard let outgoing = part.message else { continue }
       let copy = try await postOrFind(outgoing, mayHaveBeenSent: delivery.state == .sending)
+      Failpoint.afterPart.pass()
       let link = link(delivery, copy: copy, part: part.number)
       links.append(link)
-      if links.count < parts.count { try await journal.store([link]) }
+      if links.count < parts.count {
+        try await journal.store([link])
+        Failpoint.betweenParts.pass()
+      }
       count(1)
     }
-    try await journal.advance(settled: [settlement(of: delivery, links: links)])
+    wake(try await journal.advance(settled: [settlement(of: delivery, links: links)]))
   }
 
   func postOrFind(
@@ -220,6 +252,7 @@ struct Lane: Sendable {
     }
     if plain.count == deliveries.count {
       let findings = try await find(plain.map(\.1.key))
+      Failpoint.afterFind.pass()
       for ((delivery, _), finding) in zip(plain, findings) {
         switch finding {
         case .found(let copy): settled.append(settlement(of: delivery, links: [link(delivery, copy: copy)]))

@@ -55,7 +55,12 @@ package final class Relay: Sendable {
       router: router, providers: settings.accounts, clock: settings.clock, metrics: settings.metrics)
     signals = Dictionary(uniqueKeysWithValues: router.lanes.map { ($0, BoundedChannel(capacity: 1)) })
     stops = Dictionary(uniqueKeysWithValues: router.lanes.map { ($0, StopSignal()) })
-    statuses = settings.accounts.mapValues { _ in AccountStatus() }
+    let router = router
+    statuses = Dictionary(
+      uniqueKeysWithValues: settings.accounts.map { name, provider in
+        let isSource = provider.capabilities.receives && !router.sources(of: name).isEmpty
+        return (name, AccountStatus(isSource ? .connecting : .idle))
+      })
   }
 
   /// Runs until `stop` has been called and what was being sent is settled, or the task is cancelled, which leaves
@@ -100,7 +105,7 @@ package final class Relay: Sendable {
   ) async {
     let inbox = AccountInbox(
       account: name, journal: settings.journal, router: router, typingMirror: typing,
-      wake: { lanes in for lane in lanes { _ = self.signals[lane]?.offer(()) } }, status: status,
+      wake: { self.wake($0) }, status: status,
       clock: settings.clock, logger: settings.logger, metrics: settings.metrics)
     var backoff = Backoff(base: .seconds(1), limit: .seconds(60))
     while !Task.isCancelled {
@@ -150,7 +155,7 @@ package final class Relay: Sendable {
       spool: settings.spool, publicURL: settings.publicURL, logger: settings.logger)
     return Lane(
       id: id, renderer: renderer, provider: provider, journal: settings.journal, signal: signal,
-      stop: stop, clock: settings.clock, logger: settings.logger,
+      stop: stop, wake: { self.wake($0) }, clock: settings.clock, logger: settings.logger,
       metrics: settings.metrics)
   }
 
@@ -180,6 +185,8 @@ package final class Relay: Sendable {
           address: Address(account: account, channel: gap.channel), start: gap.start.iso8601, end: gap.end.iso8601)
       })
   }
+
+  private func wake(_ lanes: Set<LaneID>) { for lane in lanes { _ = signals[lane]?.offer(()) } }
 
   /// After `Journal.retryDead`: lets the lanes look again.
   package func wakeAll() { for signal in signals.values { _ = signal.offer(()) } }

@@ -61,7 +61,7 @@ package struct RelayListener: Sendable {
   /// Ready when every account that a bridge listens to is connected.
   private func ready() async -> HTTPResponse {
     do throws(FerryError) {
-      let waiting = try await relay.status().accounts.filter { $0.state != "connected" }
+      let waiting = try await relay.status().accounts.filter { $0.state != "connected" && $0.state != "idle" }
       if waiting.isEmpty { return .text("ready\n") }
       let lines = waiting.map { "\($0.name) is \($0.state)\($0.reason.map { ": \($0)" } ?? "")\n" }
       return .text(lines.joined(), status: 503)

@@ -45,6 +45,7 @@ extension Renderer {
     }
     let bytes = try await provider.attachment(attachment.reference)
     let file = try await spool.store(bytes, declaredType: attachment.mediaType)
+    Failpoint.afterFetch.pass()
     if limits.attachments == .none {
       cargo.notes.append("\(attachment.name): \(try await link(attachment.name, file))")
       return
@@ -71,13 +72,16 @@ extension Renderer {
     _ attachment: Attachment, _ file: Spool.File
   ) async throws(FerryError) -> OutgoingAttachment {
     guard limits.attachments == .stored else {
-      return outgoing(attachment.name, file, .url(try await link(attachment.name, file)))
+      let url = try await link(attachment.name, file)
+      Failpoint.afterUpload.pass()
+      return outgoing(attachment.name, file, .url(url))
     }
     guard let uploading = destination as? any UploadingProvider else {
       throw FerryError(.internal, "The provider stores attachments but has no way to upload them.")
     }
     let reference = try await uploading.upload(
       try spool.read(file), name: attachment.name, mediaType: file.mediaType, to: lane.destination.channel)
+    Failpoint.afterUpload.pass()
     return outgoing(attachment.name, file, reference)
   }
 

@@ -138,7 +138,9 @@ package final class Database: Sendable {
         }
         try connection.execute("RELEASE job")
       }
+      Failpoint.beforeCommit.pass()
       try connection.execute("COMMIT")
+      Failpoint.afterCommit.pass()
     } catch {
       if !connection.isAutocommitting { try? connection.execute("ROLLBACK") }
       for job in jobs { job.complete(error) }

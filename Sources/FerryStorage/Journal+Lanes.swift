@@ -24,17 +24,21 @@ extension Journal {
     }
   }
 
-  /// Settles deliveries and marks others as being sent, in one commit: a lane does both between two sends.
-  package func advance(settled: [Settlement], sending: [Int64] = []) async throws(FerryError) {
-    guard !settled.isEmpty || !sending.isEmpty else { return }
+  /// Settles deliveries and marks others as being sent, in one commit: a lane does both between two sends. Returns the
+  /// lanes in which something had waited for a message that now has a copy.
+  @discardableResult
+  package func advance(settled: [Settlement], sending: [Int64] = []) async throws(FerryError) -> Set<LaneID> {
+    guard !settled.isEmpty || !sending.isEmpty else { return [] }
     let now = clock.now().milliseconds
-    try await database.write { connection in
+    return try await database.write { connection in
+      var woken: Set<LaneID> = []
       for settlement in settled {
         for link in settlement.links { try Self.store(link, connection) }
         try Self.set(.settled, settlement.delivery, now, connection)
-        if let link = settlement.links.first { try Self.wake(waitingFor: link, now, connection) }
+        if let link = settlement.links.first { woken.formUnion(try Self.wake(waitingFor: link, now, connection)) }
       }
       for delivery in sending { try Self.set(.sending, delivery, now, connection) }
+      return woken
     }
   }
 
@@ -71,10 +75,18 @@ extension Journal {
     }
   }
 
-  /// Sets a delivery aside until the message it is about has a copy (G4).
-  package func park(_ delivery: Int64) async throws(FerryError) {
+  /// Sets a delivery aside until the message it is about has a copy (G4). Leaves it open when another lane has made
+  /// one meanwhile.
+  package func park(_ delivery: Delivery) async throws(FerryError) {
     let now = clock.now().milliseconds
-    try await database.write { try Self.set(.waiting, delivery, now, $0) }
+    try await database.write { connection in
+      if let message = delivery.event.message,
+        try Self.translate(message, at: delivery.source, to: delivery.lane.destination, connection) != nil
+      {
+        return
+      }
+      try Self.set(.waiting, delivery.id, now, connection)
+    }
   }
 
   /// A person's decision about a dead letter; true when there was one.
@@ -163,15 +175,26 @@ extension Journal {
       """, .integer(delivery))
   }
 
-  private static func wake(waitingFor link: Link, _ now: Int64, _ connection: Connection) throws {
-    try connection.execute(
+  /// What waits for the original, here or elsewhere, or for any copy of it: a reaction to one copy can now reach
+  /// another. Found by the message: there may be very many that wait for others.
+  private static func wake(waitingFor link: Link, _ now: Int64, _ connection: Connection) throws -> [LaneID] {
+    try connection.rows(
       """
-      UPDATE deliveries SET state = 0, updated = ? WHERE state = 4 AND bridge = ? AND account = ? AND channel = ?
-      AND event IN (SELECT id FROM events WHERE account = ? AND channel = ? AND message = ?)
+      UPDATE deliveries SET state = 0, updated = ?1 WHERE +state = 4 AND bridge = ?2 AND event IN (
+        SELECT id FROM events WHERE account = ?3 AND channel = ?4 AND message = ?5
+        UNION ALL
+        SELECT e.id FROM links l JOIN events e
+        ON e.account = l.account AND e.channel = l.channel AND e.message = l.copy
+        WHERE l.bridge = ?2 AND l.origin_account = ?3 AND l.origin_channel = ?4 AND l.origin = ?5)
+      RETURNING bridge, account, channel
       """,
-      .integer(now), .text(link.bridge.rawValue), .text(link.destination.account.rawValue),
-      .text(link.destination.channel.rawValue), .text(link.source.account.rawValue),
-      .text(link.source.channel.rawValue), .text(link.origin.rawValue))
+      .integer(now), .text(link.bridge.rawValue), .text(link.source.account.rawValue),
+      .text(link.source.channel.rawValue), .text(link.origin.rawValue)
+    ) { row in
+      LaneID(
+        bridge: BridgeName(row.text(0)),
+        destination: Address(account: AccountName(row.text(1)), channel: ChannelID(row.text(2))))
+    }
   }
 }
 

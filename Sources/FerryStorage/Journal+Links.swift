@@ -27,18 +27,22 @@ extension Journal {
   package func translate(
     _ message: MessageID, at source: Address, to destination: Address
   ) async throws(FerryError) -> MessageID? {
-    try await database.read { connection in
-      let here = [SQLValue.text(source.account.rawValue), .text(source.channel.rawValue), .text(message.rawValue)]
-      let there = [SQLValue.text(destination.account.rawValue), .text(destination.channel.rawValue)]
-      if let copy = try Self.copy(of: here, at: there, connection) { return copy }
-      let origin = try connection.first(
-        "SELECT origin_account, origin_channel, origin FROM links WHERE account = ? AND channel = ? AND copy = ?",
-        here[0], here[1], here[2]
-      ) { [SQLValue.text($0.text(0)), .text($0.text(1)), .text($0.text(2))] }
-      guard let origin else { return nil }
-      if Array(origin[..<2]) == there, case .text(let id) = origin[2] { return MessageID(id) }
-      return try Self.copy(of: origin, at: there, connection)
-    }
+    try await database.read { try Self.translate(message, at: source, to: destination, $0) }
+  }
+
+  static func translate(
+    _ message: MessageID, at source: Address, to destination: Address, _ connection: Connection
+  ) throws -> MessageID? {
+    let here = [SQLValue.text(source.account.rawValue), .text(source.channel.rawValue), .text(message.rawValue)]
+    let there = [SQLValue.text(destination.account.rawValue), .text(destination.channel.rawValue)]
+    if let copy = try copy(of: here, at: there, connection) { return copy }
+    let origin = try connection.first(
+      "SELECT origin_account, origin_channel, origin FROM links WHERE account = ? AND channel = ? AND copy = ?",
+      here[0], here[1], here[2]
+    ) { [SQLValue.text($0.text(0)), .text($0.text(1)), .text($0.text(2))] }
+    guard let origin else { return nil }
+    if Array(origin[..<2]) == there, case .text(let id) = origin[2] { return MessageID(id) }
+    return try copy(of: origin, at: there, connection)
   }
 
   private static func copy(

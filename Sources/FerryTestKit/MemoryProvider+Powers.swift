@@ -27,7 +27,7 @@ extension MemoryProvider: ChatProvider {
       typed += typing.count
       for typing in typing where places[typing.channel] != nil { inbox.typing(typing) }
       for event in events { places[event.channel, default: 0] += 1 }
-      await handOver(events.map { resumes ? $0 : $0.withoutCursor }, to: inbox)
+      await handOver(scrambled(events.map { resumes ? $0 : $0.withoutCursor }), to: inbox)
     }
     inbox.connection(ConnectionState(.stopped))
   }
@@ -192,7 +192,7 @@ extension MemoryProvider: MembershipProvider, ReadingProvider, ReactingProvider 
 }
 
 extension Event {
-  fileprivate var withoutCursor: Event {
+  var withoutCursor: Event {
     var event = self
     event.cursor = nil
     return event

@@ -40,6 +40,7 @@ package final class MemoryProvider: Sendable {
   let state = Observed(State())
   let clock: any FerryClock
   private let credentialsAreGood: Bool
+  private let scramble = Locked<(@Sendable ([Event]) -> [Event])?>(nil)
 
   /// Everything it can do, unless `adjust` takes something away.
   package init(
@@ -76,6 +77,23 @@ package final class MemoryProvider: Sendable {
   /// While paused no write ends, as at a service that has stopped answering.
   package func pause(_ isPaused: Bool = true) { state.update { $0.isPaused = isPaused } }
 
+  /// From now on events are told as `scramble` arranges them: repeated, or before those they depend on. Which of them
+  /// have been told is then told by the last one's cursor alone.
+  package func scrambleEvents(_ scramble: @escaping @Sendable ([Event]) -> [Event]) {
+    self.scramble.withLock { $0 = scramble }
+  }
+
+  func scrambled(_ events: [Event]) -> [Event] {
+    guard let scramble = scramble.withLock({ $0 }) else { return events }
+    var cursors: [ChannelID: Cursor] = [:]
+    for event in events { cursors[event.channel] = event.cursor }
+    var arranged = scramble(events).map(\.withoutCursor)
+    for (channel, cursor) in cursors {
+      if let last = arranged.lastIndex(where: { $0.channel == channel }) { arranged[last].cursor = cursor }
+    }
+    return arranged
+  }
+
   package func calls(_ write: Write) -> Int { state.value.calls[write] ?? 0 }
 
   /// What is in a channel, in order, without what was deleted.
@@ -108,6 +126,12 @@ package final class MemoryProvider: Sendable {
         message.stamp = nil
       }
     }
+  }
+
+  package func react(_ emoji: String, to id: MessageID, in channel: ChannelID, by author: Author) {
+    let now = clock.now()
+    let reaction = Reaction(message: id, by: author, emoji: emoji, added: true)
+    state.update { $0.record(.reacted(reaction), in: channel, at: now) }
   }
 
   package func remove(_ id: MessageID, in channel: ChannelID, by author: Author? = nil) {

@@ -8,6 +8,7 @@ extension ProviderContract {
       try await contract.listening { inbox in
         let message = contract.outgoing("frist", id: "7")
         let id = try await provider.post(message, to: contract.channel)
+        await contract.noticed(id, by: inbox)
         let edit = contract.outgoing("first", id: "7", revision: 1)
         try await provider.edit(id, in: contract.channel, to: edit)
         let edited = await inbox.wait { record in
@@ -37,6 +38,7 @@ extension ProviderContract {
       try await contract.listening { inbox in
         let message = contract.outgoing("oops")
         let id = try await provider.post(message, to: contract.channel)
+        await contract.noticed(id, by: inbox)
         try await provider.delete(id, in: contract.channel, as: ada, stamp: message.stamp)
         let deletion = await inbox.wait { record in
           for case .deleted(let deletion) in record.events.map(\.kind) { return deletion }
@@ -135,6 +137,14 @@ extension ProviderContract {
       }
     },
   ]
+
+  /// Until a message has been seen, at a service that is asked now and then: of what was changed or taken back before,
+  /// it tells as it reads by then.
+  private func noticed(_ id: MessageID, by inbox: RecordingInbox) async {
+    guard provider.capabilities.history == .messages else { return }
+    _ = await inbox.wait { record in record.posted.contains { $0.id == id } ? true : nil }
+  }
+
   /// Nil where the provider knows the members of some channels only, and not of this one.
   private func members(_ provider: any MembershipProvider) async throws -> [UserID]? {
     do throws(FerryError) { return try await provider.members(of: channel).map(\.id) } catch {

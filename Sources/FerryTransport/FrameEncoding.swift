@@ -6,6 +6,8 @@ package struct EncodedFrame: Sendable {
   let bytes: [UInt8]
 
   package init(text: String) { bytes = FrameEncoding.encode(.text, Array(text.utf8), isMasked: false) }
+
+  package init(binary message: [UInt8]) { bytes = FrameEncoding.encode(.binary, message, isMasked: false) }
 }
 
 /// Frames by wslay, written into memory.

@@ -136,6 +136,13 @@ final class SocketDriver: @unchecked Sendable {
     updateWatch()
   }
 
+  /// The other side reads too slowly, and a close frame has taken the place of what waited for it.
+  func gaveUp() {
+    socket.state.withLock { $0.endInbound() }?.resume()
+    closeSent()
+    flush()
+  }
+
   private func startEndTimer() {
     guard endTimer == nil else { return }
     endTimer = loop.schedule(after: socket.settings.closeTimeout) { [self] in

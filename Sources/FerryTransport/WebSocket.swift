@@ -126,8 +126,11 @@ package final class WebSocket: Sendable {
     case .sent: return true
     case .closed: return false
     case .full:
-      state.withLock { $0.hasSentClose = true }
-      onDriver { $0.vanished() }
+      let goodbye = settings.slowCode.map {
+        FrameEncoding.close(code: $0, reason: settings.slowReason, isMasked: !isServer)
+      }
+      let isFirst = state.withLock { $0.giveUp(goodbye) }
+      if isFirst { onDriver { if goodbye == nil { $0.vanished() } else { $0.gaveUp() } } }
       return false
     }
   }

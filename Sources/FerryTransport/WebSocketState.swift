@@ -51,6 +51,17 @@ extension WebSocket {
       queuedBytes = bytes.count - start
     }
 
+    /// Frees what waits, but for the frame that may be half sent, and puts `goodbye` behind that. False when a close
+    /// was sent before.
+    mutating func giveUp(_ goodbye: [UInt8]?) -> Bool {
+      guard !hasSentClose else { return false }
+      hasSentClose = true
+      guard let goodbye else { return true }
+      queue = queue.prefix(1) + [goodbye]
+      queuedBytes = queue.reduce(-offset) { $0 + $1.count }
+      return true
+    }
+
     enum Flushed { case all, some, ended }
 
     /// Writes as much of the queue as the socket takes. Loop thread.

@@ -13,6 +13,7 @@ struct Main {
     ("fan-out", { try await FanOut.run(subscribers: 500, idle: 0, events: 2000) }),
     ("fan-out-idle", { try await FanOut.run(subscribers: 500, idle: 9000, events: 2000) }),
     ("idle", { try await FanOut.run(subscribers: 1, idle: 10_000, events: 1) }),
+    ("churn", { try await Churn.run(sockets: 10_000) }),
     ("posts", Benchmarks.durablePosts),
     ("relay", Benchmarks.relayLocalToLocal),
     ("latency", Benchmarks.latency),

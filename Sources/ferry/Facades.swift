@@ -1,3 +1,4 @@
+import BackendlessProvider
 import FerryChat
 import FerryConfig
 import FerryCore
@@ -6,14 +7,17 @@ import FerryRuntime
 import FerryTransport
 import LocalProvider
 import PusherProvider
+import TwilioProvider
 
 /// The server side of one provider's protocol, as the local server mounts it on a port of its own.
 struct Facade: Sendable {
   let handle: Rehearsal.Handler
+  /// The largest request, where it is not the server's usual one.
+  var bodyBytes: Int?
   /// Its work besides requests, until cancelled.
   var run: @Sendable () async -> Void = {}
   /// Tells its clients to come back later, in the protocol's own words.
-  var sayGoodbye: @Sendable () -> Void = {}
+  var sayGoodbye: @Sendable () async -> Void = {}
 
   /// The same with the chat page on its port, and with the API that the page talks to: the local server's, over the
   /// chat of this service. The service answers everything else.
@@ -22,7 +26,7 @@ struct Facade: Sendable {
       handle: { [handle] request in
         if let page = pages.answer(request, withStart: withStart) { return page }
         return LocalServer.owns(request) ? await api.handle(request) : await handle(request)
-      }, run: run, sayGoodbye: sayGoodbye)
+      }, bodyBytes: bodyBytes, run: run, sayGoodbye: sayGoodbye)
   }
 }
 
@@ -31,9 +35,11 @@ struct FacadeEntry: Sendable {
   let provider: String
   /// The name of the account's namespace, which names its files.
   let namespace: @Sendable (ConfigMapping) throws(FerryError) -> String
+  /// What its namespace accepts.
+  var limits: @Sendable (ConfigMapping) throws(FerryError) -> ChatLimits = { _ in ChatLimits() }
   let make: @Sendable (ConfigMapping, ChatService, Rehearsal?, Session) throws(FerryError) -> Facade
 
-  static let all = [pusher]
+  static let all = [pusher, twilio, backendless]
 
   static func entry(for section: FacadeSection) throws(FerryError) -> FacadeEntry {
     guard let entry = all.first(where: { $0.provider == section.provider }) else {
@@ -47,13 +53,50 @@ struct FacadeEntry: Sendable {
     namespace: { mapping throws(FerryError) in "pusher-\(try PusherFacade.Settings(mapping).appID)" },
     make: { mapping, chat, rehearsal, session throws(FerryError) in
       let facade = PusherFacade(
-        settings: try PusherFacade.Settings(mapping), store: ChatCacheStore(chat: chat), clock: session.clock,
-        logger: session.logger, metrics: session.metrics)
-      return Facade(handle: rehearsal?.wrap(facade.handle) ?? facade.handle, sayGoodbye: facade.closeAll)
+        settings: try PusherFacade.Settings(mapping), store: ChatCacheStore(chat: chat), client: session.client,
+        rehearsal: rehearsal, clock: session.clock, logger: session.logger, metrics: session.metrics)
+      return Facade(
+        handle: rehearsal?.wrap(facade.handle) ?? facade.handle, run: facade.run, sayGoodbye: facade.closeAll)
     })
 }
 
-/// Cached events of a Pusher facade, kept in its namespace's database.
+extension FacadeEntry {
+  fileprivate static let twilio = FacadeEntry(
+    provider: "twilio",
+    namespace: { mapping throws(FerryError) in "twilio-\(try TwilioFacade.Settings(mapping).accountSID)" },
+    limits: { mapping throws(FerryError) in try TwilioFacade.Settings(mapping).chatLimits },
+    make: { mapping, chat, rehearsal, session throws(FerryError) in
+      let settings = try TwilioFacade.Settings(mapping)
+      let facade = TwilioFacade(
+        settings: settings, chat: chat, client: session.client, clock: session.clock, logger: session.logger,
+        metrics: session.metrics, rehearsal: rehearsal)
+      return Facade(
+        handle: rehearsal?.wrap(facade.handle, failure: TwilioFacade.rehearsed) ?? facade.handle,
+        bodyBytes: Int(settings.chatLimits.fileBytes) + (1 << 20), run: facade.run, sayGoodbye: facade.closeAll)
+    })
+}
+
+extension FacadeEntry {
+  fileprivate static let backendless = FacadeEntry(
+    provider: "backendless",
+    namespace: { mapping throws(FerryError) in "backendless-\(try BackendlessFacade.Settings(mapping).appID)" },
+    limits: { mapping throws(FerryError) in
+      var limits = ChatLimits()
+      limits.fileBytes = try BackendlessFacade.Settings(mapping).fileBytes
+      return limits
+    },
+    make: { mapping, chat, rehearsal, session throws(FerryError) in
+      let settings = try BackendlessFacade.Settings(mapping)
+      let facade = BackendlessFacade(
+        settings: settings, chat: chat, client: session.client, rehearsal: rehearsal, clock: session.clock,
+        logger: session.logger, metrics: session.metrics)
+      return Facade(
+        handle: rehearsal?.wrap(facade.handle, failure: BackendlessFacade.rehearsed) ?? facade.handle,
+        bodyBytes: settings.bodyBytes, run: facade.run, sayGoodbye: facade.closeAll)
+    })
+}
+
+/// Cached events and numbers of a Pusher facade, kept in its namespace's database.
 struct ChatCacheStore: PusherCacheStore {
   let chat: ChatService
 
@@ -63,6 +106,14 @@ struct ChatCacheStore: PusherCacheStore {
 
   func kept(_ channel: String) async throws(FerryError) -> (event: String, age: Double)? {
     try await chat.kept("pusher-cache/\(channel)").map { ($0.value, $0.age) }
+  }
+
+  func prune(olderThan seconds: Double) async throws(FerryError) -> Bool {
+    try await chat.forget("pusher-cache/", olderThan: .seconds(seconds))
+  }
+
+  func nextNumber(_ name: String) async throws(FerryError) -> Int64 {
+    try await chat.count("pusher-number/\(name)")
   }
 }
 

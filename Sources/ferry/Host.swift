@@ -43,7 +43,7 @@ struct Host: Sendable {
         relay.relay.stop()
         _ = await relayEnded.next()
       }
-      services?.sayGoodbye()
+      await services?.sayGoodbye()
       group.cancelAll()
       return failure
     }

@@ -34,7 +34,9 @@ struct LocalServices: Sendable {
       LocalServer.Token(token: $0.token.reveal(), user: $0.user, moderator: $0.moderator)
     }
     if let section = section.local {
-      let chat = try Self.chat("local", data, section.fileBytes, session)
+      var limits = ChatLimits()
+      limits.fileBytes = section.fileBytes
+      let chat = try Self.chat("local", data, limits, session)
       chats.append(chat)
       let local = LocalServer(chat: chat, tokens: tokens, logger: session.logger)
       let facade = Facade(handle: local.handle).showing(pages, of: local, withStart: true)
@@ -43,7 +45,8 @@ struct LocalServices: Sendable {
     }
     for section in section.facades {
       let entry = try FacadeEntry.entry(for: section)
-      let chat = try Self.chat(try entry.namespace(section.mapping), data, 0, session)
+      let chat = try Self.chat(
+        try entry.namespace(section.mapping), data, try entry.limits(section.mapping), session)
       chats.append(chat)
       let rehearsal = Rehearsal(section.rehearsal, clock: session.clock)
       var facade = try entry.make(section.mapping, chat, rehearsal, session)
@@ -51,7 +54,8 @@ struct LocalServices: Sendable {
         facade = facade.showing(
           pages, of: LocalServer(chat: chat, tokens: tokens, logger: session.logger), withStart: false)
       }
-      services.append(try Self.service(section.provider, section.listen, facade, bodyBytes: nil, loop, session))
+      services.append(
+        try Self.service(section.provider, section.listen, facade, bodyBytes: facade.bodyBytes, loop, session))
     }
     self.services = services
     self.chats = chats
@@ -87,7 +91,11 @@ struct LocalServices: Sendable {
   }
 
   /// Before `run` is cancelled.
-  func sayGoodbye() { for service in services { service.facade.sayGoodbye() } }
+  func sayGoodbye() async {
+    await withDiscardingTaskGroup { group in
+      for service in services { group.addTask { await service.facade.sayGoodbye() } }
+    }
+  }
 
   /// After `run` has ended.
   func close() {
@@ -105,11 +113,9 @@ struct LocalServices: Sendable {
   }
 
   private static func chat(
-    _ name: String, _ data: String, _ fileBytes: Int64, _ session: Session
+    _ name: String, _ data: String, _ limits: ChatLimits, _ session: Session
   ) throws(FerryError) -> ChatService {
-    var limits = ChatLimits()
-    if fileBytes > 0 { limits.fileBytes = fileBytes }
-    return try ChatService(
+    try ChatService(
       path: "\(data)/\(name).db", files: "\(data)/\(name).files", clock: session.clock,
       logger: session.logger.component(name), limits: limits)
   }

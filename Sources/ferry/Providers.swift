@@ -1,3 +1,4 @@
+import BackendlessProvider
 import FerryChat
 import FerryConfig
 import FerryCore
@@ -5,6 +6,7 @@ import FerryRuntime
 import FerryTransport
 import LocalProvider
 import PusherProvider
+import TwilioProvider
 
 /// One kind of provider, as the command line knows it. Adding one is one line in `Providers.all`.
 struct ProviderEntry: Sendable {
@@ -28,7 +30,7 @@ struct Ports: Sendable {
 }
 
 enum Providers {
-  static let all = [local, pusher]
+  static let all = [local, pusher, twilio, backendless]
 
   private static let local = ProviderEntry(
     name: "local", title: "Ferry's own server", capabilities: LocalAdapter.capabilities,
@@ -49,7 +51,9 @@ enum Providers {
     account: { mapping, ports, session throws(FerryError) in
       var settings = try PusherAdapter.Settings(mapping)
       if let port = ports.service { settings.fill(port: port) }
-      return PusherAdapter(settings: settings, client: session.client, clock: session.clock, logger: session.logger)
+      return PusherAdapter(
+        settings: settings, client: session.client, clock: session.clock, logger: session.logger,
+        metrics: session.metrics)
     },
     open: { url, session throws(FerryError) in
       guard let (settings, channel) = try PusherAdapter.settings(fromURL: url) else {
@@ -58,5 +62,36 @@ enum Providers {
       let adapter = PusherAdapter(
         settings: settings, client: session.client, clock: session.clock, logger: session.logger)
       return (adapter, channel)
+    })
+
+  private static let twilio = ProviderEntry(
+    name: "twilio", title: "Twilio Conversations", capabilities: TwilioAdapter.capabilities(typing: true),
+    account: { mapping, ports, session throws(FerryError) in
+      var settings = try TwilioAdapter.Settings(mapping)
+      if let port = ports.service { settings.fill(port: port) }
+      if let port = ports.relay { settings.fill(webhookPort: port) }
+      return TwilioAdapter(settings: settings, client: session.client, clock: session.clock, logger: session.logger)
+    },
+    open: { url, session throws(FerryError) in
+      guard let (settings, channel) = try TwilioAdapter.settings(fromURL: url) else {
+        throw FerryError(.badConfiguration, "This is not a Twilio URL.")
+      }
+      let adapter = TwilioAdapter(
+        settings: settings, client: session.client, clock: session.clock, logger: session.logger)
+      return (adapter, channel)
+    })
+
+  private static let backendless = ProviderEntry(
+    name: "backendless", title: "Backendless", capabilities: BackendlessAdapter.capabilities(),
+    account: { mapping, ports, session throws(FerryError) in
+      var settings = try BackendlessAdapter.Settings(mapping)
+      if let port = ports.service { settings.fill(port: port) }
+      return BackendlessAdapter(settings: settings, client: session.client, logger: session.logger)
+    },
+    open: { url, session throws(FerryError) in
+      guard let (settings, channel) = try BackendlessAdapter.settings(fromURL: url) else {
+        throw FerryError(.badConfiguration, "This is not a Backendless URL.")
+      }
+      return (BackendlessAdapter(settings: settings, client: session.client, logger: session.logger), channel)
     })
 }

@@ -4,7 +4,11 @@ import Testing
 
 /// The providers, in one place. A new one is a line here and a harness beside this file.
 enum Subject: String, CaseIterable, Sendable, CustomTestStringConvertible {
-  case memory, local, pusher
+  case memory, local, pusher, twilio, backendless
+  case pusherEncrypted = "pusher, encrypted"
+  case pusherPresence = "pusher, presence"
+  /// The same service, heard by webhooks rather than by asking.
+  case twilioWebhooks = "twilio, webhooks"
 
   var testDescription: String { rawValue }
 
@@ -13,6 +17,11 @@ enum Subject: String, CaseIterable, Sendable, CustomTestStringConvertible {
     case .memory: MemoryHarness()
     case .local: try await LocalHarness.start()
     case .pusher: try await PusherHarness.start()
+    case .pusherEncrypted: try await PusherHarness.start(channel: "private-encrypted-room")
+    case .pusherPresence: try await PusherHarness.start(channel: "presence-room")
+    case .twilio: try await TwilioHarness.start(webhooks: false)
+    case .twilioWebhooks: try await TwilioHarness.start(webhooks: true)
+    case .backendless: try await BackendlessHarness.start()
     }
   }
 }

@@ -5,39 +5,49 @@ import FerryTestKit
 import FerryTransport
 import PusherProvider
 
+/// A facade, and a channel of one kind on it.
 struct PusherHarness: ProviderHarness {
-  let channel: ChannelID = "chatroom"
+  let channel: ChannelID
   private let service: ServedService
   private let facade: PusherFacade
-  private static let appKey = AppKey(key: "key", secret: Secret("secret"))
+  /// The key of an encrypted channel.
+  private let box: SecretBox?
 
-  static func start() async throws -> PusherHarness {
+  private static let appKey = AppKey(key: "key", secret: Secret("secret"))
+  private static let masterKey = SecretBox(key: Array("01234567890123456789012345678901".utf8))
+
+  static func start(channel: ChannelID = "chatroom") async throws -> PusherHarness {
     let settings = PusherFacade.Settings(appID: "1001", key: "key", secret: Secret("secret"))
     let facade = PusherFacade(
       settings: settings, store: MemoryCacheStore(), clock: SystemClock(), logger: .silent, metrics: nil)
     let service = try await ServedService(handler: facade.handle, alongside: {})
-    return PusherHarness(service: service, facade: facade)
+    let isEncrypted = ChannelName(channel.rawValue)?.isEncrypted == true
+    let box = isEncrypted ? masterKey?.box(for: channel.rawValue) : nil
+    return PusherHarness(service: service, facade: facade, channel: channel, box: box)
   }
 
-  private init(service: ServedService, facade: PusherFacade) {
+  private init(service: ServedService, facade: PusherFacade, channel: ChannelID, box: SecretBox?) {
     self.service = service
     self.facade = facade
+    self.channel = channel
+    self.box = box
   }
 
   var proxy: FaultProxy? { service.proxy }
 
   func makeProvider(goodCredentials: Bool) throws(FerryError) -> any ChatProvider {
-    let settings = PusherAdapter.Settings(
+    var settings = PusherAdapter.Settings(
       appID: "1001", key: goodCredentials ? "key" : "wrong", secret: Secret("secret"), host: "127.0.0.1",
       port: service.proxy.port, tls: false)
+    if box != nil { settings.encryption = Self.masterKey }
     return PusherAdapter(settings: settings, client: service.client, clock: SystemClock(), logger: .silent)
   }
 
   func say(_ text: String, by author: Author) async throws(FerryError) {
-    let data = try ServedService.json(["sender": .string(author.name), "text": .string(text)])
+    let data = String(
+      decoding: try ServedService.json(["sender": .string(author.name), "text": .string(text)]), as: UTF8.self)
     let body = try ServedService.json([
-      "name": "new_message", "channels": [.string(channel.rawValue)],
-      "data": .string(String(decoding: data, as: UTF8.self)),
+      "name": "new_message", "channels": [.string(channel.rawValue)], "data": .string(box?.seal(data) ?? data),
     ])
     let path = "/apps/1001/events"
     let seconds = SystemClock().now().milliseconds / 1000
@@ -48,19 +58,32 @@ struct PusherHarness: ProviderHarness {
 
   func watch() async throws(FerryError) -> any ChannelWatcher {
     let socket = try await service.socket("/app/key?protocol=7&client=contract&version=1")
-    _ = await socket.sendWaiting(FrameText.subscribe(to: channel.rawValue))
     while case .text(let text) = await socket.next() {
-      if ServedService.value(text)["event"]?.string == "pusher_internal:subscription_succeeded" { break }
+      let frame = ServedService.value(text)
+      if frame["event"]?.string == "pusher_internal:subscription_succeeded" { break }
+      guard frame["event"]?.string == "pusher:connection_established" else { continue }
+      let socketID = ServedService.value(frame["data"]?.string ?? "")["socket_id"]?.string ?? ""
+      _ = await socket.sendWaiting(subscription(socketID: socketID))
     }
+    let box = box
     return SocketWatcher(socket: socket) { frame in
       guard frame["event"]?.string == "new_message", let text = frame["data"]?.string else { return nil }
-      let data = ServedService.value(text)
+      let plain = box.map { $0.open(ServedService.value(text)) } ?? text
+      let data = ServedService.value(plain ?? "")
       return Seen(author: data["sender"]?.string ?? "", text: data["text"]?.string ?? "")
     }
   }
 
+  private func subscription(socketID: String) -> String {
+    let name = ChannelName(channel.rawValue)
+    guard let name, name.access != .everybody else { return FrameText.subscribe(to: channel.rawValue) }
+    let channelData = name.isPresence ? #"{"user_id":"watcher"}"# : nil
+    let auth = Self.appKey.channelAuth(socketID: socketID, channel: name.text, channelData: channelData)
+    return FrameText.subscribe(to: name.text, auth: auth, channelData: channelData)
+  }
+
   func close() async {
-    facade.closeAll()
+    await facade.closeAll()
     await service.close()
   }
 }

@@ -22,12 +22,18 @@ struct Rig: Sendable {
   private let bridges: [Bridge]
 
   init(_ accounts: [AccountName: MemoryProvider], bridges: [(BridgeName, [AccountName])]) throws {
+    try self.init(
+      accounts,
+      bridges.map { name, accounts in
+        let addresses = accounts.map { Address(account: $0, channel: Self.room) }
+        return Bridge(name: name, routes: Bridge.mesh(addresses), mirror: Set(Bridge.Mirrored.allCases))
+      })
+  }
+
+  init(_ accounts: [AccountName: MemoryProvider], _ bridges: [Bridge]) throws {
     folder = try TemporaryFolder()
     self.accounts = accounts
-    self.bridges = bridges.map { name, accounts in
-      let addresses = accounts.map { Address(account: $0, channel: Self.room) }
-      return Bridge(name: name, routes: Bridge.mesh(addresses), mirror: Set(Bridge.Mirrored.allCases))
-    }
+    self.bridges = bridges
   }
 
   /// Two accounts and a bridge between them.
@@ -54,7 +60,7 @@ struct Rig: Sendable {
     return try await withThrowingTaskGroup(of: Void.self) { group in
       group.addTask { await relay.run() }
       // A source that was never listened to begins with what comes from now on.
-      while try await relay.status().accounts.contains(where: { $0.state != "connected" }) {
+      while try await relay.status().accounts.contains(where: { !["connected", "idle"].contains($0.state) }) {
         try await SystemClock().sleep(for: .milliseconds(1))
       }
       let result = try await body(journal)

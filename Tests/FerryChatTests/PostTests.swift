@@ -199,4 +199,35 @@ import Testing
       #expect(kept?.value == "two" && kept?.age == 2.5)
     }
   }
+
+  @Test func oldValuesAreForgottenByTheirPrefix() async throws {
+    try await withChat { chat, folder async throws in
+      #expect(try await chat.count("a/number") == 1)
+      try await chat.keep("old", as: "a/1")
+      try await chat.keep("old", as: "b/1")
+      try await chat.keep("old", as: "a/\u{1F600}")
+      folder.clock.advance(by: .seconds(10))
+      try await chat.keep("new", as: "a/2")
+      #expect(try await chat.count("a/number") == 2)
+      #expect(try await chat.forget("a/", olderThan: .seconds(5)))
+      #expect(try await chat.kept("a/1") == nil)
+      #expect(try await chat.kept("a/\u{1F600}") == nil)
+      #expect(try await chat.kept("a/2")?.value == "new")
+      #expect(try await chat.kept("b/1")?.value == "old")
+      #expect(try await chat.count("a/number") == 3)
+      folder.clock.advance(by: .seconds(10))
+      #expect(try await !chat.forget("a/", olderThan: .seconds(5)))
+      #expect(try await chat.count("a/number") == 1)
+    }
+  }
+
+  @Test func aCountHasNoGapsAndNoRepetitions() async throws {
+    try await withChat { chat, _ async throws in
+      let numbers = try await withThrowingTaskGroup(of: Int64.self) { group in
+        for _ in 0..<50 { group.addTask { try await chat.count("n") } }
+        return try await group.reduce(into: []) { $0.append($1) }
+      }
+      #expect(numbers.sorted() == Array(1...50))
+    }
+  }
 }

@@ -278,7 +278,9 @@ private final class Pipe: Sendable {
 
   init() throws {
     var ends: [Int32] = [0, 0]
+    // Closed in the children that other tests start meanwhile: one that kept the end would keep the pipe open.
     try #require(pipe(&ends) == 0)
+    for end in ends { _ = fcntl(end, F_SETFD, FD_CLOEXEC) }
     (readEnd, writeEnd) = (ends[0], ends[1])
     signal(SIGPIPE, SIG_IGN)
   }

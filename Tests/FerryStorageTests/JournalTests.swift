@@ -102,7 +102,7 @@ private func link(_ origin: String, copy: String, part: Int = 0) -> Link {
       var edit = posted("7", key: "e7")
       if case .posted(let message) = edit.kind { edit.kind = .edited(message) }
       _ = try await journal.accept([edit], from: "here") { _ in [toSite] }
-      try await journal.park(try await journal.open(toSite, limit: 1)[0].id)
+      try await journal.park(try await journal.open(toSite, limit: 1)[0])
       #expect(try await journal.open(toSite, limit: 10).isEmpty)
       #expect(try await journal.counts()[toSite]?.waiting == 1)
 

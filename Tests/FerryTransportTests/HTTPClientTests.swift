@@ -31,6 +31,7 @@ final class RawServer: Sendable {
       try? await blocking {
         while true {
           let connection = accept(descriptor, nil, nil)
+          _ = fcntl(connection, F_SETFD, FD_CLOEXEC)
           guard connection >= 0 else { return }
           count.withLock { $0 += 1 }
           try? serve(RawConnection(connection))

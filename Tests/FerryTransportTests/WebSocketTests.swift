@@ -109,6 +109,46 @@ struct WebSocketTests {
     }
   }
 
+  @Test("a slow reader that reads on learns why it was dropped, and one that does not is gone after a while")
+  func slowReaderIsTold() async throws {
+    let settings = WebSocketSettings(
+      queueBytes: 1 << 18, slowCode: 4100, slowReason: "too slow", closeTimeout: .seconds(20))
+    let dropped = BoundedChannel<Int>(capacity: 1)
+    let handler = Self.socketHandler(settings) { socket in
+      let text = String(repeating: "x", count: 10_000)
+      var sent = 0
+      while socket.send(text) { sent += 1 }
+      await dropped.send(sent)
+    }
+    try await withBench(handler: handler) { bench in
+      let socket = try await bench.client.webSocket(bench.socketURL("/"))
+      let sent = try #require(await dropped.next())
+      var received = 0
+      while case .text(let text)? = await socket.next() {
+        // Whole to the last.
+        #expect(text.utf8.count == 10_000)
+        received += 1
+      }
+      #expect(received <= sent)
+      #expect(socket.closing?.code == 4100)
+      #expect(socket.closing?.reason == "too slow")
+    }
+    var impatient = settings
+    impatient.closeTimeout = .milliseconds(50)
+    let deaf = BoundedChannel<Void>(capacity: 1)
+    try await withBench(
+      handler: Self.socketHandler(impatient) { socket in
+        while socket.send(String(repeating: "x", count: 10_000)) {}
+        await deaf.send(())
+      }
+    ) { bench in
+      let slow = try RawSocket(port: bench.port)
+      _ = try await blocking { try slow.openWebSocket() }
+      _ = await deaf.next()
+      try await eventually("it is gone") { await bench.server.connections == 0 }
+    }
+  }
+
   @Test("sendWaiting waits for a slow reader instead")
   func sendWaiting() async throws {
     try await withBench(

@@ -6,14 +6,15 @@ import Testing
 
 @Suite struct EventReaderTests {
   static let now = Timestamp(milliseconds: 1_700_000_000_000)
-  let reader = EventReader(events: EventNames(), fields: FieldNames())
+  let reader = EventReader(Profile())
 
   private func read(_ name: String, _ data: String?, userID: String? = nil) throws -> EventReader.Reading? {
     var text = #"{"event":\#(JSONText.quoted(name)),"channel":"chatroom""#
     if let data { text += #","data":\#(JSONText.quoted(data))"# }
     if let userID { text += #","user_id":\#(JSONText.quoted(userID))"# }
     let frame = try #require(Frame(text: text + "}"))
-    return reader.read(frame, in: "chatroom", unique: "1.2#3", now: Self.now)
+    var memory = MessageMemory()
+    return reader.read(frame, in: "chatroom", unique: "1.2#3", now: Self.now, memory: &memory).first
   }
 
   private func event(_ name: String, _ data: String?, userID: String? = nil) throws -> Event {
@@ -160,8 +161,8 @@ import Testing
 }
 
 @Suite struct EventWriterTests {
-  let writer = EventWriter(fields: FieldNames())
-  let reader = EventReader(events: EventNames(), fields: FieldNames())
+  let writer = EventWriter(profile: Profile(), channel: "c")
+  let reader = EventReader(Profile())
   let stamp = Stamp(bridge: "lobby", origin: Address(account: "here", channel: "a:b"), id: "9", revision: 2, part: 1)
 
   private func message(_ text: String, stamp: Stamp? = nil) -> OutgoingMessage {
@@ -172,14 +173,16 @@ import Testing
 
   private func reading(_ event: String, _ data: String) throws -> Event {
     let frame = try #require(Frame(text: FrameText.event(event, channel: "c", data: data)))
-    guard case .event(let event) = reader.read(frame, in: "c", unique: "u", now: EventReaderTests.now) else {
+    var memory = MessageMemory()
+    let readings = reader.read(frame, in: "c", unique: "u", now: EventReaderTests.now, memory: &memory)
+    guard case .event(let event)? = readings.first, readings.count == 1 else {
       throw FerryError(.badData, "not an event")
     }
     return event
   }
 
   @Test func `the simplest client finds id, sender, text and time`() throws {
-    let data = try writer.message(message("hello"), id: "abc")
+    let data = try writer.message(message("hello"), id: "abc", now: EventReaderTests.now)
     let value = try #require(JSONText.decode(JSONValue.self, from: data))
     #expect(value["ID"] == "abc")
     #expect(value["sender"] == "Ann")
@@ -194,7 +197,7 @@ import Testing
       OutgoingAttachment(
         name: "\(name).png", mediaType: "image/png", size: 3, sha256: "00", reference: .url("https://x.org/\(name)"))
     }
-    let event = try reading("new_message", try writer.message(original, id: "abc"))
+    let event = try reading("new_message", try writer.message(original, id: "abc", now: EventReaderTests.now))
     guard case .posted(let read) = event.kind else { throw FerryError(.badData, "not a message") }
     #expect(event.key == "m:abc")
     #expect(read.id == "abc")
@@ -214,7 +217,7 @@ import Testing
   }
 
   @Test func `a person's post is read without a stamp`() throws {
-    let event = try reading("new_message", try writer.message(message("x"), id: "abc"))
+    let event = try reading("new_message", try writer.message(message("x"), id: "abc", now: EventReaderTests.now))
     #expect(event.stamp == nil)
   }
 
@@ -228,9 +231,9 @@ import Testing
   }
 
   @Test func `what does not fit is refused before it is sent`() throws {
-    _ = try writer.message(message(String(repeating: "\u{e9}", count: 4000)), id: "abc")
+    _ = try writer.message(message(String(repeating: "\u{e9}", count: 4000)), id: "abc", now: EventReaderTests.now)
     let error = #expect(throws: FerryError.self) {
-      try writer.message(message(String(repeating: "\"", count: 6000)), id: "abc")
+      try writer.message(message(String(repeating: "\"", count: 6000)), id: "abc", now: EventReaderTests.now)
     }
     #expect(error?.code == .tooLarge)
     #expect(error?.didNotAct == true)

@@ -245,10 +245,6 @@ import Testing
 
   @Test func `the server's end is told with a code that brings clients back`() async throws {
     let socket = try await Service.serving { service in
-      let socket = try await service.connect().socket
-      service.facade.closeAll()
-      #expect(try await socket.nextText().contains(#""code":4200"#))
-      #expect(await socket.nextClose() == 4200)
       return try await service.connect().socket
     }
     #expect(await socket.nextClose() == 4200)

@@ -20,6 +20,7 @@ struct Rig: Sendable {
     _ channels: String..., secret: String = "demo-secret", marker: Bool = true,
     inbox: RecordingInbox = RecordingInbox(), lastSeen: Timestamp? = nil,
     adjust: @escaping @Sendable (inout PusherFacade.Settings) -> Void = { _ in },
+    settings change: @escaping @Sendable (inout PusherAdapter.Settings) -> Void = { _ in },
     _ body: @escaping @Sendable (Rig) async throws -> Void
   ) async throws {
     try await Service.serving(adjust: adjust) { service in
@@ -27,6 +28,7 @@ struct Rig: Sendable {
       var settings = PusherAdapter.Settings(
         appID: "1001", key: "demo-key", secret: Secret(secret), host: "127.0.0.1", port: proxy.port, tls: false)
       settings.marker = marker
+      change(&settings)
       let adapter = PusherAdapter(
         settings: settings, client: service.client, clock: SystemClock(), logger: .silent)
       let rig = Rig(service: service, adapter: adapter, inbox: inbox, proxy: proxy)

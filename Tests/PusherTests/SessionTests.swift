@@ -8,25 +8,22 @@ import Testing
   static let now = Timestamp(milliseconds: 1_700_000_000_000)
   let greeting = FrameText.established(socketID: "1234.1234", activityTimeout: 15)
 
-  private func session(_ channels: String...) throws -> Session {
-    Session(
-      appKey: AppKey(key: "278d425bdf160c739803", secret: Secret("7ad3773142a6692b25b8")),
-      reader: EventReader(events: EventNames(), fields: FieldNames()),
-      channels: try channels.map { try #require(ChannelName($0)) }, now: Self.now)
+  static let appKey = AppKey(key: "278d425bdf160c739803", secret: Secret("7ad3773142a6692b25b8"))
+
+  private func session(_ channels: String...) throws -> Session { try Self.session(channels) }
+
+  static func session(
+    _ channels: [String], signer: AppKey? = appKey, userSigner: AppKey? = appKey, user: AccountUser? = nil,
+    masterKey: SecretBox? = nil, profile: Profile = Profile(), memory: Session.Memory = Session.Memory()
+  ) throws -> Session {
+    let readers = channels.map { (ChannelID($0), EventReader(profile)) }
+    let context = Session.Context(
+      channels: try channels.map { try #require(ChannelName($0)) }, readers: Dictionary(uniqueKeysWithValues: readers),
+      signer: signer, userSigner: userSigner, user: user, masterKey: masterKey)
+    return Session(context: context, memory: memory, now: now)
   }
 
-  private func describe(_ actions: [Session.Action]) -> [String] {
-    actions.map { action in
-      switch action {
-      case .send(let text): "send \(text)"
-      case .deliver(let event): "deliver \(event.key) \(event.kind)"
-      case .typing(let typing): "typing \(typing.by.name)"
-      case .subscribed(let channel): "subscribed \(channel)"
-      case .refused(let channel, let reason): "refused \(channel): \(reason)"
-      case .end(let ending): "end \(ending.code) \(ending.reason)"
-      }
-    }
-  }
+  private func describe(_ actions: [Session.Action]) -> [String] { actions.map(\.words) }
 
   @Test func `the greeting is answered with every subscription, signed for this connection`() throws {
     var session = try session("chatroom", "private-foobar", "presence-a")
@@ -58,7 +55,7 @@ import Testing
     #expect(describe(session.receive(confirmation, now: Self.now)) == [])
     #expect(session.isConfirmed("a"))
     #expect(!session.isConfirmed("b"))
-    #expect(describe(session.subscribeAgain()).count == 1)
+    #expect(describe(session.subscribeAgain(now: Self.now)).count == 1)
     let existing = FrameText.error(nil, "Existing subscription to channel b")
     #expect(describe(session.receive(existing, now: Self.now)) == ["subscribed b"])
     #expect(session.isComplete)
@@ -93,7 +90,8 @@ import Testing
   @Test func `a client event over its limit is no reason to leave`() throws {
     var session = try session("a")
     _ = session.receive(greeting, now: Self.now)
-    #expect(describe(session.receive(FrameText.error(.rateLimited, "slow down"), now: Self.now)) == [])
+    let actions = describe(session.receive(FrameText.error(.rateLimited, "slow down"), now: Self.now))
+    #expect(actions == ["rejected 4301: slow down"])
   }
 
   @Test func `members come and go by name, but not Ferry itself`() throws {
@@ -119,5 +117,27 @@ import Testing
     #expect(describe(session.receive(#"{"event":"pusher_internal:new","data":"{}"}"#, now: Self.now)) == [])
     #expect(describe(session.receive("garbage", now: Self.now)) == [])
     #expect(session.heard == 3)
+  }
+}
+
+extension Session.Action {
+  /// For comparing.
+  var words: String {
+    switch self {
+    case .send(let text): "send \(text)"
+    case .authorize(let channel, let socketID): "authorize \(channel.text) for \(socketID)"
+    case .authorizeUser(let socketID): "authorize user for \(socketID)"
+    case .deliver(let event): "deliver \(event.key) \(event.kind)"
+    case .typing(let typing): "typing \(typing.by.name)"
+    case .subscribed(let channel): "subscribed \(channel)"
+    case .refused(let channel, let reason): "refused \(channel): \(reason)"
+    case .signedIn: "signed in"
+    case .notSignedIn(let reason): "not signed in: \(reason)"
+    case .unreadable(let channel, let count): "\(count) unreadable in \(channel)"
+    case .incomplete(let channel, let count): "\(count) incomplete in \(channel)"
+    case .pong: "pong"
+    case .rejected(let code, let reason): "rejected \(code ?? 0): \(reason)"
+    case .end(let ending): "end \(ending.code) \(ending.reason)"
+    }
   }
 }

@@ -12,35 +12,39 @@ final class Service: Sendable {
   let server: HTTPServer
   let client: HTTPClient
   let clock: any FerryClock
+  let metrics = Metrics()
   let appKey = AppKey(key: "demo-key", secret: Secret("demo-secret"))
 
   let loop: LoopExecutor
 
   init(
-    clock: any FerryClock = SystemClock(), store: (any PusherCacheStore)? = nil,
+    clock: any FerryClock = SystemClock(), store: (any PusherCacheStore)? = nil, rehearsal: Rehearsal? = nil,
     adjust: (inout PusherFacade.Settings) -> Void = { _ in }
   ) throws {
     self.clock = clock
     var settings = PusherFacade.Settings(appID: "1001", key: "demo-key", secret: Secret("demo-secret"))
     adjust(&settings)
-    let facade = PusherFacade(
-      settings: settings, store: store ?? MemoryCacheStore(clock: clock), clock: clock, logger: .silent, metrics: nil)
     loop = try LoopExecutor(name: "pusher-test")
-    self.facade = facade
-    server = try HTTPServer(HTTPServer.Settings(), loop: loop, logger: .silent, handler: facade.handle)
     client = HTTPClient(loop: loop, guard: AddressGuard(allowedHosts: ["127.0.0.1"]), logger: .silent)
+    let facade = PusherFacade(
+      settings: settings, store: store ?? MemoryCacheStore(clock: clock), client: client,
+      rehearsal: rehearsal, clock: clock, logger: .silent, metrics: metrics)
+    self.facade = facade
+    server = try HTTPServer(
+      HTTPServer.Settings(), loop: loop, logger: .silent, handler: rehearsal?.wrap(facade.handle) ?? facade.handle)
   }
 
   /// Serves while `body` works.
   static func serving<Result: Sendable>(
-    clock: any FerryClock = SystemClock(), store: (any PusherCacheStore)? = nil,
+    clock: any FerryClock = SystemClock(), store: (any PusherCacheStore)? = nil, rehearsal: Rehearsal? = nil,
     adjust: (inout PusherFacade.Settings) -> Void = { _ in },
     _ body: @escaping @Sendable (Service) async throws -> Result
   ) async throws -> Result {
-    let service = try Service(clock: clock, store: store, adjust: adjust)
+    let service = try Service(clock: clock, store: store, rehearsal: rehearsal, adjust: adjust)
     defer { service.loop.stop() }
     return try await withThrowingTaskGroup(of: Void.self) { group in
       group.addTask { await service.server.run() }
+      group.addTask { await service.facade.run() }
       defer { group.cancelAll() }
       return try await body(service)
     }
@@ -65,9 +69,13 @@ final class Service: Sendable {
     return try await raw(method, "\(path)?\(query)", body: bytes)
   }
 
-  func raw(_ method: String, _ pathAndQuery: String, body: [UInt8] = []) async throws -> Answer {
+  func raw(
+    _ method: String, _ pathAndQuery: String, headers: HTTPHeaders = [:], body: [UInt8] = []
+  ) async throws -> Answer {
     let response = try await client.send(
-      ClientRequest(method: method, url: server.url + pathAndQuery, body: body.isEmpty ? .none : .bytes(body)))
+      ClientRequest(
+        method: method, url: server.url + pathAndQuery, headers: headers,
+        body: body.isEmpty ? .none : .bytes(body)))
     return Answer(
       status: response.status, text: String(decoding: try await response.collect(upTo: 1 << 20), as: UTF8.self))
   }
@@ -120,6 +128,16 @@ struct Connection: Sendable {
     let isSigned = channel.hasPrefix("private-") || channel.hasPrefix("presence-")
     let auth = isSigned ? appKey.channelAuth(socketID: socketID, channel: channel, channelData: channelData) : nil
     send(FrameText.subscribe(to: channel, auth: auth, channelData: channelData))
+    return try await next()
+  }
+
+  /// Signs in and returns the first answer.
+  @discardableResult
+  func signIn(_ userData: String) async throws -> String {
+    let data: JSONValue = [
+      "auth": .string(appKey.userAuth(socketID: socketID, userData: userData)), "user_data": .string(userData),
+    ]
+    send(FrameText.object("pusher:signin", data))
     return try await next()
   }
 

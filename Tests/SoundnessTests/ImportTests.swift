@@ -14,14 +14,16 @@ private let allowedImports: [String: Set<String>] = [
   "Sources/FerryTestKit": ["FerryCore", "FerryRuntime"],
   "Sources/ferry": [
     "FerryCore", "FerryRuntime", "FerryTransport", "FerryConfig", "FerryStorage", "FerryChat", "FerryRelay",
-    "FerryPages", "LocalProvider", "PusherProvider",
+    "FerryPages", "LocalProvider", "PusherProvider", "TwilioProvider", "BackendlessProvider",
   ],
   "Sources/ferry-bench": [
     "FerryCore", "FerryRuntime", "FerryTransport", "FerryConfig", "FerryStorage", "FerryChat", "FerryRelay",
-    "LocalProvider", "PusherProvider", "FerryTestKit",
+    "LocalProvider", "PusherProvider", "TwilioProvider", "FerryTestKit",
   ],
   "providers/local": ["FerryCore", "FerryRuntime", "FerryTransport", "FerryConfig", "FerryChat"],
+  "providers/backendless": ["FerryCore", "FerryRuntime", "FerryTransport", "FerryConfig", "FerryChat"],
   "providers/pusher": ["FerryCore", "FerryRuntime", "FerryTransport", "FerryConfig", "FerryChat", "CSodium"],
+  "providers/twilio": ["FerryCore", "FerryRuntime", "FerryTransport", "FerryConfig", "FerryChat"],
 ]
 
 private let everywhere: Set<String> = ["FoundationEssentials", "Glibc"]

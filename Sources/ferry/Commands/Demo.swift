@@ -58,8 +58,9 @@ enum Demo {
 
         export FERRY_CONFIG=\(configuration.path)
         ferry tail site:chatroom                     follow the Pusher side
-        ferry tail here:lobby                        follow the local side
-        ferry post here:lobby "hello" --as guest7    say something; it appears on both
+        ferry post here:lobby "hello" --as guest7    say something; it appears everywhere
+        ferry post app:realtime-example "hi" --as dora
+        ferry history support:lobby                  what the Twilio side shows
         ferry post here:lobby --image picture.png "look" --as guest7
 
       The data is in \(folder.path)\(folder.isTemporary ? ", removed at the end; --data DIR keeps it" : "").

@@ -2,7 +2,7 @@ package import FerryConfig
 package import FerryCore
 
 /// What the app calls its events. Of each list the first is sent and all are understood.
-package struct EventNames: Sendable {
+package struct EventNames: Hashable, Sendable {
   package var message = [
     "new_message", "new-message", "message", "messages:new", "message:new", "messages:create", "message-created",
     "public_message", "messaging", "MessageSent",
@@ -23,6 +23,12 @@ package struct EventNames: Sendable {
   package init() {}
 
   package init(_ mapping: ConfigMapping) throws(FerryError) {
+    try self.init(mapping, over: EventNames())
+  }
+
+  /// Each list that is given replaces the one in `base`.
+  init(_ mapping: ConfigMapping, over base: EventNames) throws(FerryError) {
+    self = base
     for (key, path) in Self.keys {
       if let node = mapping.optional(key) { self[keyPath: path] = try Self.names(node) }
     }
@@ -50,66 +56,41 @@ package struct EventNames: Sendable {
     case message, edit, delete, typing, typingStopped, delivered, read, reaction, join, leave
   }
 
-  /// Everything an event's name may mean; its data decides between several. A PHP class name counts as its last part.
-  func meanings(of name: String) -> [Meaning] {
-    let short = name.lastIndex(of: "\\").map { String(name[name.index(after: $0)...]) } ?? name
+  /// Every name and all that it may mean, most likely first.
+  var meanings: [String: [Meaning]] {
     let all: [(Meaning, [String])] = [
       (.message, message), (.edit, edit), (.delete, delete), (.typing, typing), (.typingStopped, typingStopped),
       (.delivered, delivered), (.read, read), (.reaction, reaction), (.join, join), (.leave, leave),
     ]
-    return all.filter { $0.1.contains(name) || $0.1.contains(short) }.map(\.0)
+    var meanings: [String: [Meaning]] = [:]
+    for (meaning, names) in all {
+      for name in names where meanings[name]?.contains(meaning) != true { meanings[name, default: []].append(meaning) }
+    }
+    return meanings
   }
 }
 
-/// What the app calls the fields of an event's data. Of each list the first is sent and all are understood; a dot
-/// leads into an object.
-package struct FieldNames: Sendable {
-  package var id = ["ID", "id", "_id", "message_id", "uuid"]
-  package var text = ["text", "message", "body", "content"]
-  package var sender = [
-    "sender", "senderId", "from_id", "user_id", "username", "userName", "author", "sender.name",
-  ]
-  package var time = ["timestamp", "createdAt", "created_at", "time"]
-  package var image = ["image", "imageUrl", "attachment", "url"]
+/// The names of an app's events, made ready for looking them up.
+struct EventIndex: Sendable {
+  private let meanings: [String: [EventNames.Meaning]]
 
-  package init() {}
+  init(_ names: EventNames) { meanings = names.meanings }
 
-  package init(_ mapping: ConfigMapping) throws(FerryError) {
-    for (key, path) in Self.keys {
-      guard let node = mapping.optional(key) else { continue }
-      let names = try node.strings()
-      guard let first = names.first, !first.isEmpty else { throw node.error("at least one field name is needed here") }
-      guard !first.contains("."), first != FerryField.name else {
-        throw node.error("the first field name is the one that is sent: neither dotted nor \"\(FerryField.name)\"")
-      }
-      self[keyPath: path] = names
+  /// Everything an event's name may mean; its data decides between several.
+  ///
+  /// A PHP class name counts as its last part, and a leading dot, by which Laravel's clients mark names that are no
+  /// class, as none. A client event that has to do with typing is understood whatever exactly it is called; all
+  /// others must be named, because anybody who may listen may send them.
+  subscript(name: String) -> [EventNames.Meaning] {
+    if let found = meanings[name] { return found }
+    if let backslash = name.lastIndex(of: "\\") {
+      return meanings[String(name[name.index(after: backslash)...])] ?? []
     }
-    try mapping.finish()
-  }
-
-  private static var keys: [(String, WritableKeyPath<FieldNames, [String]>)] {
-    [("id", \.id), ("text", \.text), ("sender", \.sender), ("time", \.time), ("image", \.image)]
-  }
-}
-
-extension JSONValue {
-  /// The value at a name, or at a dotted path.
-  subscript(path path: String) -> JSONValue? {
-    if let value = self[path] { return value }
-    guard path.contains(".") else { return nil }
-    var value = self
-    for name in path.split(separator: ".") {
-      guard let next = value[String(name)] else { return nil }
-      value = next
-    }
-    return value
-  }
-
-  /// The first of the aliases under which there is something that `read` understands.
-  func first<Value>(_ aliases: [String], _ read: (JSONValue) -> Value?) -> Value? {
-    for alias in aliases {
-      if let value = self[path: alias].flatMap(read) { return value }
-    }
-    return nil
+    if name.hasPrefix("."), let found = meanings[String(name.dropFirst())] { return found }
+    // On channels without client events the same is published without the prefix.
+    guard EventName.isFromClient(name) else { return meanings["client-\(name)"] ?? [] }
+    let lowercase = name.lowercased()
+    guard lowercase.contains("typing") else { return [] }
+    return lowercase.contains("stop") || lowercase.contains("end") ? [.typingStopped] : [.typing]
   }
 }

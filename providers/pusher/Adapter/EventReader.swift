@@ -3,77 +3,146 @@ import FerryRuntime
 
 /// The app's events as Ferry's, of whatever shape the app gives its data.
 struct EventReader: Sendable {
-  let events: EventNames
-  let fields: FieldNames
+  let profile: Profile
+  private let index: EventIndex
+
+  init(_ profile: Profile) {
+    self.profile = profile
+    index = EventIndex(profile.events)
+  }
 
   enum Reading: Hashable, Sendable {
     case event(Event)
     case typing(Typing)
   }
 
-  /// Nil for what has no meaning to Ferry. `unique` names this one frame among all that were ever received.
-  func read(_ frame: Frame, in channel: ChannelID, unique: String, now: Timestamp) -> Reading? {
-    let meanings = events.meanings(of: frame.event)
-    guard let first = meanings.first else { return nil }
+  /// Nothing for what has no meaning to Ferry. `unique` names this one frame among all that were ever received.
+  func read(
+    _ frame: Frame, in channel: ChannelID, unique: String, now: Timestamp, memory: inout MessageMemory
+  ) -> [Reading] {
+    let meanings = index[frame.event]
+    guard let first = meanings.first else { return [] }
     let data = frame.data?.parsed ?? .null
-    // One name for edits and reads is told apart by the list of those who have seen the message.
-    let meaning = meanings.contains(.read) && data["seen"]?.array?.isEmpty == false ? .read : first
-    let occurrence = Occurrence(data: data, frame: frame, channel: channel, unique: unique, now: now)
-    switch meaning {
-    case .message: return occurrence.event(posted(occurrence))
-    case .edit: return edited(occurrence)
-    case .delete: return deleted(occurrence)
-    case .typing: return typing(occurrence, on: data["typing"]?.bool ?? true)
-    case .typingStopped: return typing(occurrence, on: false)
-    case .delivered: return marked(occurrence, .delivered)
-    case .read: return marked(occurrence, .read)
-    case .reaction: return reacted(occurrence)
-    case .join: return member(occurrence) { .joined($0) }
-    case .leave: return member(occurrence) { .left($0) }
-    }
+    let occurrence = Occurrence(
+      data: data, html: profile.html ? html(data) : nil, frame: frame, channel: channel, unique: unique, now: now)
+    if meanings.contains(.edit), meanings.contains(.read) { return updated(occurrence, &memory) }
+    let reading: Reading? =
+      switch first {
+      case .message: posted(occurrence, &memory)
+      case .edit: edited(occurrence, &memory)
+      case .delete: deleted(occurrence, &memory)
+      case .typing: typing(occurrence, on: data["typing"]?.flag ?? true)
+      case .typingStopped: typing(occurrence, on: false)
+      case .delivered: marked(occurrence, .delivered, memory)
+      case .read: marked(occurrence, .read, memory)
+      case .reaction: reacted(occurrence)
+      case .join: member(occurrence) { .joined($0) }
+      case .leave: member(occurrence) { .left($0) }
+      }
+    return reading.map { [$0] } ?? []
   }
 
-  private struct Occurrence {
+  struct Occurrence {
     let data: JSONValue
+    /// The text, where the app writes HTML.
+    let html: HTMLText?
     let frame: Frame
     let channel: ChannelID
     let unique: String
     let now: Timestamp
 
-    func event(_ event: (key: String, time: Timestamp, kind: Event.Kind)) -> Reading {
-      .event(Event(key: EventKey(event.key), channel: channel, time: event.time, kind: event.kind))
+    func event(_ key: String, _ time: Timestamp, _ kind: Event.Kind) -> Reading {
+      .event(Event(key: EventKey(key), channel: channel, time: time, kind: kind))
     }
+  }
+
+  private func html(_ data: JSONValue) -> HTMLText? {
+    (data.first(profile.fields.text, \.string) ?? data.string).map { HTMLText($0) }
   }
 
   // MARK: Messages
 
-  private func posted(_ occurrence: Occurrence) -> (key: String, time: Timestamp, kind: Event.Kind) {
+  private func posted(_ occurrence: Occurrence, _ memory: inout MessageMemory) -> Reading? {
     let id = id(occurrence)
     let message = message(occurrence, id: id ?? MessageID(occurrence.unique))
-    return (id.map { "m:\($0)" } ?? "m:\(occurrence.unique)", message.time, .posted(message))
+    memory.note(message.id, in: occurrence.channel, row(occurrence, message), isNew: true)
+    return occurrence.event("m:\(id?.rawValue ?? occurrence.unique)", message.time, .posted(message))
   }
 
   /// An edit without a message's id is of no use to anybody.
-  private func edited(_ occurrence: Occurrence) -> Reading? {
+  private func edited(_ occurrence: Occurrence, _ memory: inout MessageMemory) -> Reading? {
     guard let id = id(occurrence) else { return nil }
     var message = message(occurrence, id: id)
     let time = time(occurrence)
-    let edited = occurrence.data.first(["edited", "editedAt", "edited_at", "updatedAt", "updated_at"], Self.time(of:))
+    let edited = occurrence.data.first(Self.editTimes, Self.time(of:))
     let revision = message.stamp?.revision ?? occurrence.data["revision"]?.integer.flatMap(Int.init(exactly:))
     message.edited = edited ?? occurrence.now
     // Pusher tells everything once, so an edit that bears no number is another than every edit before it, even when
     // the text is an earlier one's.
     message.revision = revision ?? Int(clamping: message.edited?.milliseconds ?? 1)
     message.time = time ?? occurrence.now
+    memory.note(id, in: occurrence.channel, row(occurrence, message), isNew: false)
     let key = revision.map { "e:\(id):\($0)" } ?? "e:\(occurrence.unique)"
-    return occurrence.event((key, message.edited ?? occurrence.now, .edited(message)))
+    return occurrence.event(key, message.edited ?? occurrence.now, .edited(message))
   }
 
-  private func deleted(_ occurrence: Occurrence) -> Reading? {
+  private static let editTimes = ["edited", "editedAt", "edited_at", "updatedAt", "updated_at"]
+
+  /// One name for edits and reads, told apart by the list of those who have seen the message: when it has grown, they
+  /// have read it; when anything else has changed, it was edited. Of a message that nobody remembers, a list with
+  /// somebody on it is a read.
+  private func updated(_ occurrence: Occurrence, _ memory: inout MessageMemory) -> [Reading] {
+    guard let id = id(occurrence) else { return [] }
+    if FerryField(occurrence.data)?.reader != nil {
+      memory.note(id, in: occurrence.channel, row(occurrence, message(occurrence, id: id)), isNew: false)
+      return marked(occurrence, .read, memory).map { [$0] } ?? []
+    }
+    let readers = occurrence.data["seen"]?.array ?? []
+    let known = memory.row(id, in: occurrence.channel)
+    let row = row(occurrence, message(occurrence, id: id))
+    let isEdit = known.map { $0.content != row.content } ?? readers.isEmpty
+    var readings: [Reading] = []
+    if isEdit {
+      if let edit = edited(occurrence, &memory) { readings.append(edit) }
+    } else {
+      memory.note(id, in: occurrence.channel, row, isNew: false)
+    }
+    let fresh = readers.filter { reader in
+      Self.name(ofReader: reader).map { known?.seen.contains($0) != true } ?? false
+    }
+    return readings + reads(of: id, by: fresh, occurrence)
+  }
+
+  private func reads(of id: MessageID, by readers: [JSONValue], _ occurrence: Occurrence) -> [Reading] {
+    readers.prefix(Self.mostReaders).map { value in
+      let reader = Self.author(of: value)
+      let mark = ReadMark(upTo: id, by: reader, state: .read, stamp: FerryField(occurrence.data)?.stamp)
+      return occurrence.event(Self.key(of: mark), occurrence.now, .read(mark))
+    }
+  }
+
+  private static let mostReaders = 100
+
+  private static func name(ofReader value: JSONValue) -> String? {
+    value.text ?? value.first(["id", "_id", "user_id", "email", "name"], \.text)
+  }
+
+  private func row(_ occurrence: Occurrence, _ message: Message) -> MessageMemory.Row {
+    var content = Hasher()
+    content.combine(message.text)
+    content.combine(message.attachments)
+    let seen = occurrence.data["seen"]?.array ?? []
+    return MessageMemory.Row(
+      content: content.finalize(), seen: Set(seen.prefix(Self.mostReaders).compactMap(Self.name)),
+      data: profile.preset == .nextjsMessenger ? occurrence.data : nil)
+  }
+
+  private func deleted(_ occurrence: Occurrence, _ memory: inout MessageMemory) -> Reading? {
     // Some apps send the id alone.
     guard let id = id(occurrence) ?? occurrence.data.text.map({ MessageID($0) }) else { return nil }
+    memory.forget(id, in: occurrence.channel)
     let deletion = Deletion(id: id, by: author(occurrence), stamp: FerryField(occurrence.data)?.stamp)
-    return occurrence.event(("d:\(id)", occurrence.now, .deleted(deletion)))
+    return occurrence.event("d:\(id)", occurrence.now, .deleted(deletion))
   }
 
   private func message(_ occurrence: Occurrence, id: MessageID) -> Message {
@@ -81,45 +150,14 @@ struct EventReader: Sendable {
     let ferry = FerryField(data)
     var message = Message(
       id: id, author: author(occurrence) ?? Author(id: "unknown", name: "unknown"),
-      text: data.first(fields.text, \.string) ?? data.text ?? "", time: time(occurrence) ?? occurrence.now)
+      text: occurrence.html?.text ?? data.first(profile.fields.text, \.string) ?? data.text ?? "",
+      time: time(occurrence) ?? occurrence.now)
     message.revision = ferry?.stamp?.revision ?? 0
-    message.attachments = attachments(data, ferry)
+    message.attachments = attachments(occurrence, ferry)
     message.replyTo = data.first(["reply_to", "replyTo"], \.text).map { MessageID($0) }
     message.stamp = ferry?.stamp
     message.attributes = attributes(data)
     return message
-  }
-
-  private func attachments(_ data: JSONValue, _ ferry: FerryField?) -> [Attachment] {
-    if let images = ferry?.images, !images.isEmpty {
-      return images.map { image in
-        Attachment(
-          name: image.name, mediaType: image.type, size: image.size, sha256: image.sha256, reference: .url(image.url))
-      }
-    }
-    let one = data.first(fields.image, Self.link)
-    var links = data["images"]?.array?.compactMap(Self.link) ?? []
-    if let one, !links.contains(one) { links.insert(one, at: 0) }
-    return links.map { url in
-      Attachment(
-        name: AttachmentName.name(ofURL: url), mediaType: AttachmentName.mediaType(ofURL: url), reference: .url(url))
-    }
-  }
-
-  private static func link(_ value: JSONValue) -> String? {
-    guard let url = value.string ?? value["url"]?.string else { return nil }
-    return url.hasPrefix("https://") || url.hasPrefix("http://") ? url : nil
-  }
-
-  /// What the app says beyond what Ferry understands. Anybody may publish, so what is nested too deep for the
-  /// journal is left out: an event that can never be stored would hold up all others for ever.
-  private func attributes(_ data: JSONValue) -> JSONValue? {
-    guard case .object(var members) = data else { return nil }
-    let known = [fields.id, fields.text, fields.sender, fields.time, fields.image]
-    for name in known.joined() { members[name] = nil }
-    for name in [FerryField.name, "images", "reply_to", "replyTo"] { members[name] = nil }
-    members = members.filter { $0.value.depth < JSONValue.deepest }
-    return members.isEmpty ? nil : .object(members)
   }
 
   // MARK: Signs
@@ -129,18 +167,28 @@ struct EventReader: Sendable {
       // "ann is typing..." or the name alone.
       text.firstRange(of: " is typing").map { String(text[..<$0.lowerBound]) } ?? text
     }
-    guard let author = author(occurrence) ?? bare.map({ Author(id: UserID($0), name: $0) }), !author.name.isEmpty
+    let whispered = occurrence.data.first(["name", "user", "user.name", "username"], Self.author(of:))
+    guard let author = author(occurrence) ?? whispered ?? bare.map({ Author(id: UserID($0), name: $0) }),
+      !author.name.isEmpty
     else { return nil }
     return .typing(
       Typing(channel: occurrence.channel, by: author, on: on, stamp: FerryField(occurrence.data)?.stamp))
   }
 
-  private func marked(_ occurrence: Occurrence, _ state: ReadMark.State) -> Reading? {
-    guard let id = id(occurrence) ?? occurrence.data.text.map({ MessageID($0) }) else { return nil }
-    let mark = ReadMark(
-      upTo: id, by: author(occurrence), state: state, stamp: FerryField(occurrence.data)?.stamp)
-    return occurrence.event(
-      ("r:\(state.rawValue):\(id):\(mark.by?.id.rawValue ?? "")", occurrence.now, .read(mark)))
+  private func marked(_ occurrence: Occurrence, _ state: ReadMark.State, _ memory: MessageMemory) -> Reading? {
+    var id = id(occurrence) ?? occurrence.data.text.map { MessageID($0) }
+    if profile.preset == .chatify, id == nil, occurrence.data["seen"]?.flag ?? true {
+      // The whole conversation is seen, up to its last message.
+      id = memory.newest(in: occurrence.channel)
+    }
+    guard let id else { return nil }
+    let reader = FerryField(occurrence.data)?.reader ?? author(occurrence)
+    let mark = ReadMark(upTo: id, by: reader, state: state, stamp: FerryField(occurrence.data)?.stamp)
+    return occurrence.event(Self.key(of: mark), occurrence.now, .read(mark))
+  }
+
+  private static func key(of mark: ReadMark) -> String {
+    "r:\(mark.state.rawValue):\(mark.upTo):\(mark.by?.id.rawValue ?? "")"
   }
 
   private func member(_ occurrence: Occurrence, _ kind: (Membership) -> Event.Kind) -> Reading? {
@@ -148,7 +196,7 @@ struct EventReader: Sendable {
       return nil
     }
     let membership = Membership(member: member, stamp: FerryField(occurrence.data)?.stamp)
-    return occurrence.event(("p:\(occurrence.unique)", time(occurrence) ?? occurrence.now, kind(membership)))
+    return occurrence.event("p:\(occurrence.unique)", time(occurrence) ?? occurrence.now, kind(membership))
   }
 
   private func reacted(_ occurrence: Occurrence) -> Reading? {
@@ -157,52 +205,6 @@ struct EventReader: Sendable {
     let reaction = Reaction(
       message: id, by: author(occurrence) ?? Author(id: "unknown", name: "unknown"), emoji: emoji,
       added: data["added"]?.bool ?? true, stamp: FerryField(data)?.stamp)
-    return occurrence.event(("x:\(occurrence.unique)", occurrence.now, .reacted(reaction)))
-  }
-
-  // MARK: Fields
-
-  /// Longer than any id, and no more than what a stamp may carry to other services.
-  private static let longestID = 512
-
-  private func id(_ occurrence: Occurrence) -> MessageID? {
-    occurrence.data.first(fields.id) { value in
-      value.text.flatMap { $0.isEmpty || $0.utf8.count > Self.longestID ? nil : MessageID($0) }
-    }
-  }
-
-  private func author(_ occurrence: Occurrence) -> Author? {
-    let author = occurrence.data.first(fields.sender) { value -> Author? in
-      if let text = value.text { return text.isEmpty ? nil : Author(id: UserID(text), name: text) }
-      guard let name = value.first(["name", "username", "userName", "id"], \.text) else { return nil }
-      let id = value.first(["id", "_id", "user_id"], \.text) ?? name
-      return Author(id: UserID(id), name: name, avatar: value.first(["avatar", "image"], Self.link))
-    }
-    // The service vouches for who sent a client event.
-    let id = occurrence.frame.userID ?? FerryField(occurrence.data)?.senderID
-    guard let id else { return author }
-    return Author(id: UserID(id), name: author?.name ?? id, avatar: author?.avatar)
-  }
-
-  private func time(_ occurrence: Occurrence) -> Timestamp? { occurrence.data.first(fields.time, Self.time(of:)) }
-
-  /// ISO 8601, seconds or milliseconds. Nil for what is no time at which anybody wrote a message: before 1970 or
-  /// after 9999, which other services refuse.
-  private static func time(of value: JSONValue) -> Timestamp? {
-    let time: Timestamp? =
-      switch value {
-      case .string(let text): Timestamp(iso8601: text) ?? Double(text).flatMap(time(number:))
-      case .integer(let number): time(number: Double(number))
-      case .number(let number): time(number: number)
-      default: nil
-      }
-    return time.flatMap { (0...253_402_300_799_999).contains($0.milliseconds) ? $0 : nil }
-  }
-
-  private static func time(number: Double) -> Timestamp? {
-    // Seconds reach this in the year 5138, milliseconds passed it in 1973.
-    let milliseconds = abs(number) < 1e11 ? number * 1000 : number
-    guard abs(milliseconds) < 2.5e14 else { return nil }
-    return Timestamp(milliseconds: Int64(milliseconds.rounded()))
+    return occurrence.event("x:\(occurrence.unique)", occurrence.now, .reacted(reaction))
   }
 }

@@ -1,14 +1,23 @@
 import FerryCore
 import FerryRuntime
 
-/// Ferry's messages and events as the data of the app's events.
+/// Ferry's messages and events as the data of the app's events on one channel.
 struct EventWriter: Sendable {
-  let fields: FieldNames
+  let profile: Profile
+  let channel: String
+  /// Who Ferry is at the service, for apps that know their users.
+  var user: AccountUser?
+  /// How long the data may be, in bytes.
+  var limit = Limits.dataBytes
 
-  /// A message, new or as it now reads.
-  func message(_ message: OutgoingMessage, id: MessageID) throws(FerryError) -> String {
-    var ferry = FerryField(stamp: message.stamp, key: message.key)
-    ferry.senderID = message.author.id.rawValue == message.author.name ? nil : message.author.id.rawValue
+  var fields: FieldNames { profile.fields }
+
+  // MARK: Messages
+
+  /// A message, new or as it now reads. `now` is its time where it has none of its own and the app needs one.
+  ///
+  /// Links that do not fit go without their description, then not at all, and the text says how many.
+  func message(_ message: OutgoingMessage, id: MessageID, now: Timestamp) throws(FerryError) -> String {
     var images: [FerryField.Image] = []
     for attachment in message.attachments {
       guard case .url(let url) = attachment.reference else {
@@ -19,63 +28,194 @@ struct EventWriter: Sendable {
           name: attachment.name, type: attachment.mediaType, size: attachment.size, sha256: attachment.sha256, url: url)
       )
     }
-    var data = base(id: id, ferry)
-    data[fields.sender[0]] = .string(message.author.name)
-    data[fields.text[0]] = .string(message.text)
-    data[fields.time[0]] = message.time.map { .string($0.iso8601) }
-    data["reply_to"] = message.replyTo.map { .string($0.rawValue) }
-    if let first = images.first {
-      data[fields.image[0]] = .string(first.url)
-      if images.count > 1 { data["images"] = .array(images.map { .string($0.url) }) }
-      ferry.images = images
-      data[FerryField.name] = Self.value(of: ferry)
+    var text = JSONText.text(of: data(message, id, images, now: now))
+    if text.utf8.count > limit, !images.isEmpty {
+      text = JSONText.text(of: data(message, id, images, areDescribed: false, now: now))
+      if text.utf8.count > limit { text = fewerImages(message, id, images, now: now) }
     }
-    return try Self.fitted(data)
+    return try fitted(text)
   }
+
+  /// With as many of the images as fit, and a note about the others.
+  private func fewerImages(
+    _ message: OutgoingMessage, _ id: MessageID, _ images: [FerryField.Image], now: Timestamp
+  ) -> String {
+    func text(_ count: Int) -> String {
+      var shortened = message
+      let note = "[\(images.count - count) of \(images.count) images did not fit]"
+      shortened.text = message.text.isEmpty ? note : "\(message.text)\n\(note)"
+      return JSONText.text(of: data(shortened, id, Array(images.prefix(count)), areDescribed: false, now: now))
+    }
+    var (fits, tooMany) = (0, images.count)
+    while tooMany - fits > 1 {
+      let middle = (fits + tooMany) / 2
+      if text(middle).utf8.count <= limit { fits = middle } else { tooMany = middle }
+    }
+    return text(fits)
+  }
+
+  private func data(
+    _ message: OutgoingMessage, _ id: MessageID, _ images: [FerryField.Image], areDescribed: Bool = true,
+    now: Timestamp
+  ) -> JSONValue {
+    var ferry = FerryField(stamp: message.stamp, key: message.key)
+    ferry.senderID = message.author.id.rawValue == message.author.name ? nil : message.author.id.rawValue
+    if profile.preset == .chatify { ferry.senderName = message.author.name }
+    var data: [String: JSONValue] = [:]
+    data.put(profile.value(of: id), at: fields.id[0])
+    data.put(sender(message.author), at: fields.sender[0])
+    let text = profile.html ? html(message, id, images) : message.text
+    data.put(.string(text), at: fields.text[0])
+    data.put(message.time.map { .string($0.iso8601) }, at: fields.time[0])
+    data["reply_to"] = message.replyTo.map(profile.value(of:))
+    if let first = images.first {
+      data.put(.string(first.url), at: fields.image[0])
+      if images.count > 1 { data["images"] = .array(images.map { .string($0.url) }) }
+      if areDescribed { ferry.images = images }
+    }
+    switch profile.preset {
+    case .nextjsMessenger:
+      // The app shows the time without asking whether there is one.
+      data.put(.string((message.time ?? now).iso8601), at: fields.time[0])
+      data["conversationId"] = .string(channel)
+      data["senderId"] = .string(message.author.id.rawValue)
+      data["seen"] = []
+      if message.text.isEmpty, !images.isEmpty { data.put(.null, at: fields.text[0]) }
+    case .chatify: data["to_id"] = counterpart
+    case .anonymousChat, .laravelEcho, nil: break
+    }
+    data[FerryField.name] = Self.value(of: ferry)
+    return .object(data)
+  }
+
+  /// As the app names who did something: by name, by id, or both.
+  private func sender(_ author: Author) -> JSONValue {
+    switch profile.preset {
+    case .nextjsMessenger, .laravelEcho:
+      [
+        "id": profile.ids == .integer ? Self.number(author.id.rawValue) : .string(author.id.rawValue),
+        "name": .string(author.name),
+      ]
+    case .chatify: Self.number(user?.id ?? author.id.rawValue)
+    case .anonymousChat, nil: .string(author.name)
+    }
+  }
+
+  /// Ids of the app's users are numbers where they look like it.
+  private static func number(_ id: String) -> JSONValue {
+    guard let number = Int64(id), String(number) == id else { return .string(id) }
+    return .integer(number)
+  }
+
+  /// Whose channel this is: the name ends with the user's id.
+  private var counterpart: JSONValue { Self.number(String(channel.split(separator: ".").last ?? "")) }
+
+  /// The card that the app's pages put among the others.
+  private func html(_ message: OutgoingMessage, _ id: MessageID, _ images: [FerryField.Image]) -> String {
+    var html = #"<div class="message-card" data-id="\#(HTMLText.escaped(id.rawValue))">"#
+    html += #"<div class="message-card-content">"#
+    if user != nil {
+      // One account writes for many, and the app shows its name.
+      html += #"<b class="\#(HTMLText.author)">\#(HTMLText.escapedContent(message.author.name))</b>"#
+    }
+    html += #"<div class="message \#(HTMLText.verbatim)" style="white-space:pre-wrap">"#
+    html += HTMLText.escapedContent(message.text) + "</div>"
+    for image in images {
+      let url = HTMLText.escaped(image.url)
+      html += #"<div class="image-wrapper"><img class="image-file chat-image" src="\#(url)"></div>"#
+    }
+    return html + "</div></div>"
+  }
+
+  // MARK: Everything else
 
   func deletion(_ id: MessageID, by author: Author?, _ stamp: Stamp?) throws(FerryError) -> String {
     var data = base(id: id, FerryField(stamp: stamp))
-    if let author { data[fields.sender[0]] = .string(author.name) }
-    return try Self.fitted(data)
+    if let author { data.put(sender(author), at: fields.sender[0]) }
+    return try fitted(data)
   }
 
   /// The text is what the simplest clients show.
   func typing(_ typing: Typing) throws(FerryError) -> String {
     var ferry = FerryField(stamp: typing.stamp)
     ferry.senderID = typing.by.id.rawValue
-    var data: [String: JSONValue] = [FerryField.name: Self.value(of: ferry), "typing": .bool(typing.on)]
-    data[fields.sender[0]] = .string(typing.by.name)
-    if typing.on { data[fields.text[0]] = .string("\(typing.by.name) is typing...") }
-    return try Self.fitted(data)
+    var data: [String: JSONValue] = ["typing": .bool(typing.on)]
+    data.put(sender(typing.by), at: fields.sender[0])
+    switch profile.preset {
+    case .chatify:
+      data["to_id"] = counterpart
+      ferry.senderName = typing.by.name
+    case .laravelEcho: data["name"] = .string(typing.by.name)
+    case .anonymousChat, .nextjsMessenger, nil:
+      if typing.on { data.put(.string("\(typing.by.name) is typing..."), at: fields.text[0]) }
+    }
+    data[FerryField.name] = Self.value(of: ferry)
+    return try fitted(data)
   }
 
   func mark(_ mark: ReadMark) throws(FerryError) -> String {
-    var data = base(id: mark.upTo, FerryField(stamp: mark.stamp))
-    if let reader = mark.by { data[fields.sender[0]] = .string(reader.name) }
-    return try Self.fitted(data)
+    var ferry = FerryField(stamp: mark.stamp)
+    if profile.preset == .chatify { ferry.senderName = mark.by?.name }
+    var data = base(id: mark.upTo, ferry)
+    // The app that has numbers in its messages has strings in its receipts, and falls over anything else.
+    if profile.preset == .anonymousChat { data.put(.string(mark.upTo.rawValue), at: fields.id[0]) }
+    if let reader = mark.by { data.put(sender(reader), at: fields.sender[0]) }
+    if profile.preset == .chatify {
+      data["seen"] = true
+      data["to_id"] = counterpart
+    }
+    return try fitted(data)
+  }
+
+  /// A read, told by the message's row with one more who has seen it.
+  func row(_ row: JSONValue, readBy reader: Author, _ stamp: Stamp?) throws(FerryError) -> String {
+    var data = row.object ?? [:]
+    var ferry = FerryField(stamp: stamp)
+    ferry.reader = reader
+    let seen: JSONValue = ["id": .string(reader.id.rawValue), "name": .string(reader.name)]
+    data["seen"] = .array((data["seen"]?.array ?? []) + [seen])
+    data[FerryField.name] = Self.value(of: ferry)
+    return try fitted(data)
   }
 
   func reaction(_ reaction: Reaction) throws(FerryError) -> String {
     var data = base(id: reaction.message, FerryField(stamp: reaction.stamp))
-    data[fields.sender[0]] = .string(reaction.by.name)
+    data.put(sender(reaction.by), at: fields.sender[0])
     data["emoji"] = .string(reaction.emoji)
     data["added"] = .bool(reaction.added)
-    return try Self.fitted(data)
+    return try fitted(data)
   }
 
   func membership(_ membership: Membership) throws(FerryError) -> String {
     var ferry = FerryField(stamp: membership.stamp)
     ferry.senderID = membership.member.id.rawValue
-    let data: [String: JSONValue] = [
-      FerryField.name: Self.value(of: ferry), fields.sender[0]: .string(membership.member.name),
-    ]
-    return try Self.fitted(data)
+    if profile.preset == .chatify { ferry.senderName = membership.member.name }
+    var data: [String: JSONValue] = [FerryField.name: Self.value(of: ferry)]
+    data.put(sender(membership.member), at: fields.sender[0])
+    return try fitted(data)
   }
 
   private func base(id: MessageID, _ ferry: FerryField) -> [String: JSONValue] {
-    [fields.id[0]: .string(id.rawValue), FerryField.name: Self.value(of: ferry)]
+    var data: [String: JSONValue] = [FerryField.name: Self.value(of: ferry)]
+    data.put(profile.value(of: id), at: fields.id[0])
+    return data
   }
 
+  private func fitted(_ data: [String: JSONValue]) throws(FerryError) -> String {
+    try fitted(JSONText.text(of: JSONValue.object(data)))
+  }
+
+  private func fitted(_ text: String) throws(FerryError) -> String {
+    guard text.utf8.count <= limit else {
+      throw FerryError(
+        .tooLarge,
+        "The event is \(text.utf8.count) bytes with names and links, and may have \(limit). Shorten it.")
+    }
+    return text
+  }
+}
+
+extension EventWriter {
   private static func value(of ferry: FerryField) -> JSONValue {
     var value: [String: JSONValue] = [:]
     value["bridge"] = ferry.bridge.map(JSONValue.string)
@@ -85,6 +225,8 @@ struct EventWriter: Sendable {
     value["part"] = ferry.part.map { .integer(Int64($0)) }
     value["key"] = ferry.key.map(JSONValue.string)
     value["sender_id"] = ferry.senderID.map(JSONValue.string)
+    value["sender_name"] = ferry.senderName.map(JSONValue.string)
+    value["reader"] = ferry.reader.map { ["id": .string($0.id.rawValue), "name": .string($0.name)] }
     value["images"] = ferry.images.map { images in
       .array(
         images.map { image in
@@ -96,15 +238,5 @@ struct EventWriter: Sendable {
         })
     }
     return .object(value)
-  }
-
-  private static func fitted(_ data: [String: JSONValue]) throws(FerryError) -> String {
-    let text = JSONText.text(of: JSONValue.object(data))
-    guard text.utf8.count <= Limits.dataBytes else {
-      throw FerryError(
-        .tooLarge,
-        "The event is \(text.utf8.count) bytes with names and links, and Pusher takes \(Limits.dataBytes). Shorten it.")
-    }
-    return text
   }
 }

@@ -23,11 +23,16 @@ struct FerryField: Sendable, Codable {
   /// Which send this was; for telling whether a lost request arrived.
   var key: String?
   var senderID: String?
+  /// Where the app's own field does not hold the name.
+  var senderName: String?
+  /// Who has read the message, where reads are told by writing the message again.
+  var reader: Author?
   var images: [Image]?
 
   enum CodingKeys: String, CodingKey {
-    case bridge, origin, id, revision, part, key, images
+    case bridge, origin, id, revision, part, key, reader, images
     case senderID = "sender_id"
+    case senderName = "sender_name"
   }
 
   init(stamp: Stamp?, key: SendKey? = nil) {
@@ -49,6 +54,8 @@ struct FerryField: Sendable, Codable {
     part = field["part"]?.integer.flatMap(Int.init(exactly:))
     key = field["key"]?.string
     senderID = field["sender_id"]?.text
+    senderName = field["sender_name"]?.string
+    reader = field["reader"].flatMap(EventReader.author)
     images = field["images"]?.array?.compactMap(Image.init)
   }
 

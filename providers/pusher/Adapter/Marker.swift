@@ -31,7 +31,20 @@ enum Marker {
   }
 
   /// The id of what was posted under a key: the same on every retry, and known before the answer.
-  static func messageID(_ key: SendKey) -> MessageID {
-    MessageID(String(Crypto.hex(Crypto.digest(.sha256, of: key.rawValue.utf8)).prefix(24)))
+  static func messageID(_ key: SendKey, _ style: Profile.IDStyle = .string) -> MessageID {
+    let digest = Crypto.digest(.sha256, of: key.rawValue.utf8)
+    switch style {
+    case .string: return MessageID(String(Crypto.hex(digest).prefix(24)))
+    case .integer:
+      // 52 bits: what every app's numbers can hold, JavaScript's among them.
+      let number = digest.prefix(7).reduce(UInt64(0)) { $0 << 8 | UInt64($1) } >> 4
+      return MessageID(String(max(number, 1)))
+    }
+  }
+
+  /// What a marker holds of a key: the key itself, and beside an encrypted channel something that only tells those
+  /// who have the channel's key whether it is the same.
+  static func token(_ key: SendKey, _ box: SecretBox?) -> SendKey {
+    box.map { SendKey($0.fingerprint(of: key.rawValue)) } ?? key
   }
 }

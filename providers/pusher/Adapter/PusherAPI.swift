@@ -16,21 +16,37 @@ struct PusherAPI: Sendable {
     let name: String
     let channels: [String]
     let data: String
+    let socketID: String?
+
+    enum CodingKeys: String, CodingKey {
+      case name, channels, data
+      case socketID = "socket_id"
+    }
   }
 
   struct BatchItem: Encodable {
     let name: String
     let channel: String
     let data: String
+    var socketID: String?
+
+    enum CodingKeys: String, CodingKey {
+      case name, channel, data
+      case socketID = "socket_id"
+    }
   }
 
   private struct BatchBody: Encodable { let batch: [BatchItem] }
 
-  func trigger(_ name: String, on channels: [String], data: String, doing: String) async throws(FerryError) {
-    let body = JSONText.bytes(of: TriggerBody(name: name, channels: channels, data: data))
+  /// `except` is the connection that does not get the event.
+  func trigger(
+    _ name: String, on channels: [String], data: String, except: String? = nil, doing: String
+  ) async throws(FerryError) {
+    let body = JSONText.bytes(of: TriggerBody(name: name, channels: channels, data: data, socketID: except))
     _ = try await call("POST", "events", body: body, doing: doing)
   }
 
+  /// All or none, in order.
   func trigger(batch: [BatchItem], doing: String) async throws(FerryError) {
     _ = try await call("POST", "batch_events", body: JSONText.bytes(of: BatchBody(batch: batch)), doing: doing)
   }

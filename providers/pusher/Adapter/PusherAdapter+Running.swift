@@ -4,34 +4,46 @@ import FerryTransport
 
 extension PusherAdapter {
   /// Between the socket and the inbox: what was heard, in order.
-  private enum Item: Sendable {
+  enum Item: Sendable {
     case event(Event)
     case gap(Gap)
   }
 
   /// What one run of the adapter shares between its tasks.
-  private struct Run: Sendable {
+  struct Run: Sendable {
     let channels: [ChannelName]
     let inbox: any Inbox
     let queue = BoundedChannel<Item>(capacity: PusherAdapter.queueCapacity)
     /// Since when nobody has listened to a channel.
     let silentSince: Locked<[ChannelID: Timestamp]>
+    let context: Session.Context
+    /// What the last connection left to the next.
+    let memory = Locked(Session.Memory())
   }
 
-  private static let queueCapacity = 1024
+  /// What an endpoint is asked to sign.
+  enum Question: Sendable {
+    case subscription(ChannelName, socketID: String)
+    case signIn(socketID: String)
+  }
+
+  static let queueCapacity = 1024
   private static let batch = 256
-  private static let ownTimeout = 30
-  private static let answerTimeout = Duration.seconds(30)
-  private static let greetingTimeout = Duration.seconds(10)
+  static let greetingTimeout = Duration.seconds(10)
 
   package func run(_ subscriptions: [Subscription], into inbox: any Inbox) async throws(FerryError) {
     var channels: [ChannelName] = []
     var lastSeen: [ChannelID: Timestamp] = [:]
     for subscription in subscriptions {
-      channels.append(try checked(subscription.channel))
+      let channel = try checked(subscription.channel)
+      // Listening twice would be refused, or tell everything twice.
+      if !channels.contains(channel) { channels.append(channel) }
       lastSeen[subscription.channel] = subscription.lastSeen
     }
-    let run = Run(channels: channels, inbox: inbox, silentSince: Locked(lastSeen))
+    let run = Run(
+      channels: channels, inbox: inbox, silentSince: Locked(lastSeen), context: context(for: channels))
+    live.withLock { $0.isRunning = true }
+    defer { live.withLock { $0 = (nil, false) } }
     do {
       try await withThrowingTaskGroup(of: Void.self) { group in
         group.addTask { await self.consume(run) }
@@ -41,6 +53,14 @@ extension PusherAdapter {
       }
     } catch { throw .wrap(error) }
     inbox.connection(ConnectionState(.stopped))
+  }
+
+  private func context(for channels: [ChannelName]) -> Session.Context {
+    let readers = channels.map { (ChannelID($0.text), EventReader(settings.profile(for: $0.text))) }
+    return Session.Context(
+      channels: channels, readers: Dictionary(readers) { first, _ in first },
+      signer: settings.auth == nil ? appKey : nil, userSigner: settings.userAuth == nil ? appKey : nil,
+      user: settings.user, masterKey: settings.encryption)
   }
 
   // MARK: Handing on
@@ -132,88 +152,29 @@ extension PusherAdapter {
     } catch { return (Session.Ending(code: 1006, reason: error.message), nil) }
 
     let began = clock.now()
-    let session = Locked(Session(appKey: appKey, reader: reader, channels: run.channels, now: began))
+    let connection = LiveConnection(
+      socket: socket, session: Session(context: run.context, memory: run.memory.withLock { $0 }, now: began),
+      clock: clock)
+    live.withLock { $0.connection = connection }
+    let questions = BoundedChannel<Question>(capacity: max(run.channels.count * 2, 16))
     let ending = await withTaskGroup(of: Session.Ending?.self) { group in
-      group.addTask { await self.listen(to: socket, session, run) }
-      group.addTask { await self.keepAlive(socket, session, run) }
-      group.addTask { await self.repeatSubscriptions(socket, session) }
+      group.addTask { await self.listen(on: connection, run, questions) }
+      group.addTask { await self.keepAlive(connection, run) }
+      group.addTask { await self.repeatSubscriptions(on: connection, run, questions) }
+      group.addTask { await self.answer(questions, on: connection, run) }
       defer { group.cancelAll() }
       return await group.next() ?? nil
     }
+    live.withLock { $0.connection = nil }
+    connection.end()
     socket.close(code: 1000, reason: "")
-    let lastHeard = session.withLock { $0.lastHeard }
-    let lost = session.withLock { session in run.channels.map { ChannelID($0.text) }.filter(session.isConfirmed) }
-    run.silentSince.withLock { silent in for channel in lost { silent[channel] = lastHeard } }
+    let session = connection.session.withLock { $0 }
+    run.memory.withLock { $0 = session.memory }
+    let lost = run.channels.map { ChannelID($0.text) }.filter(session.isConfirmed)
+    run.silentSince.withLock { silent in for channel in lost { silent[channel] = session.lastHeard } }
     return (
       ending ?? Session.Ending(code: 1000, reason: "stopped"),
-      .milliseconds(lastHeard.milliseconds - began.milliseconds)
+      .milliseconds(session.lastHeard.milliseconds - began.milliseconds)
     )
-  }
-
-  // MARK: Connected
-
-  private func listen(to socket: WebSocket, _ session: Locked<Session>, _ run: Run) async -> Session.Ending? {
-    while let message = await socket.next() {
-      guard case .text(let text) = message else { continue }
-      let now = clock.now()
-      for action in session.withLock({ $0.receive(text, now: now) }) {
-        switch action {
-        case .send(let text): _ = await socket.sendWaiting(text)
-        case .deliver(let event): await run.queue.send(.event(event))
-        case .typing(let typing): run.inbox.typing(typing)
-        case .subscribed(let channel): await subscribed(channel, session, run)
-        case .refused(let channel, let reason):
-          logger.warning("the subscription to \(channel) was refused and will be repeated: \(reason)")
-          run.inbox.connection(ConnectionState(.degraded, reason: "\(channel): \(reason)"))
-        case .end(let ending): return ending
-        }
-      }
-    }
-    let closing = socket.closing
-    return Session.Ending(
-      code: Int(closing?.code ?? 1006),
-      reason: closing.map { $0.reason.isEmpty ? "the connection was lost" : $0.reason } ?? "the connection was lost")
-  }
-
-  private func subscribed(_ channel: ChannelID, _ session: Locked<Session>, _ run: Run) async {
-    let now = clock.now()
-    if let start = run.silentSince.withLock({ $0.removeValue(forKey: channel) }) {
-      await run.queue.send(.gap(Gap(channel: channel, start: start, end: now)))
-    }
-    if session.withLock({ $0.isComplete }) { run.inbox.connection(ConnectionState(.connected)) }
-  }
-
-  /// Ends when the other side has been silent too long, or did not greet. A reader that waits for the disk is no
-  /// silence.
-  private func keepAlive(_ socket: WebSocket, _ session: Locked<Session>, _ run: Run) async -> Session.Ending? {
-    guard (try? await clock.sleep(for: Self.greetingTimeout)) != nil else { return nil }
-    guard session.withLock({ $0.socketID }) != nil else {
-      return Session.Ending(code: 1006, reason: "the service did not greet")
-    }
-    while true {
-      let timeout = session.withLock { min(Self.ownTimeout, $0.activityTimeout) }
-      guard let silent = await isSilent(for: .seconds(timeout), session, run) else { return nil }
-      guard silent else { continue }
-      _ = await socket.sendWaiting(FrameText.ping)
-      guard let silent = await isSilent(for: Self.answerTimeout, session, run) else { return nil }
-      if silent { return Session.Ending(code: 4201, reason: "the service does not answer") }
-    }
-  }
-
-  /// Nil when cancelled.
-  private func isSilent(for duration: Duration, _ session: Locked<Session>, _ run: Run) async -> Bool? {
-    let before = session.withLock { $0.heard }
-    guard (try? await clock.sleep(for: duration)) != nil else { return nil }
-    return session.withLock { $0.heard } == before && run.queue.count < Self.queueCapacity
-  }
-
-  private func repeatSubscriptions(_ socket: WebSocket, _ session: Locked<Session>) async -> Session.Ending? {
-    var delay = Duration.seconds(2)
-    while (try? await clock.sleep(for: delay)) != nil {
-      let actions = session.withLock { $0.subscribeAgain() }
-      for case .send(let text) in actions { _ = await socket.sendWaiting(text) }
-      delay = actions.isEmpty ? .seconds(2) : min(delay * 2, .seconds(60))
-    }
-    return nil
   }
 }

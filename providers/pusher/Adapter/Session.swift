@@ -3,17 +3,55 @@ import FerryRuntime
 
 /// One connection to the service, decided in a value: what a frame means and what is to be done about it.
 struct Session: Sendable {
-  /// As whom Ferry joins presence channels. Its own coming and going is nobody's news.
-  static let userID = "ferry"
-  static let memberData = #"{"user_id":"ferry","user_info":{"name":"Ferry"}}"#
+  /// What all connections of one run have in common.
+  struct Context: Sendable {
+    let channels: [ChannelName]
+    let readers: [ChannelID: EventReader]
+    /// Signs by itself; nil where an endpoint of the app does.
+    let signer: AppKey?
+    /// Signs users' sign-ins by itself; nil where an endpoint does.
+    let userSigner: AppKey?
+    /// As whom to sign in; nil to stay nobody.
+    let user: AccountUser?
+    /// From which the keys of encrypted channels are made.
+    let masterKey: SecretBox?
+  }
+
+  /// What outlasts a connection.
+  struct Memory: Sendable {
+    var messages = MessageMemory()
+    var chunks = ChunkAssembly()
+    /// Names of the members of presence channels, by user id. Without an entry, nobody has said who is there.
+    var members: [ChannelID: [String: String]] = [:]
+    /// As whom Ferry is in a presence channel, where an endpoint decided it.
+    var ownIDs: [ChannelID: String] = [:]
+    var boxes: [ChannelID: SecretBox] = [:]
+    /// When a channel's key was last asked for again because an event did not open.
+    var refreshed: [ChannelID: Timestamp] = [:]
+    /// Events that did not open, and all after them, while a new key is asked for.
+    var held: [ChannelID: [(frame: Frame, unique: String)]] = [:]
+  }
 
   enum Action: Sendable {
     case send(String)
+    /// A subscription is to be signed by the endpoint, and the answer given to `authorized` or `notAuthorized`.
+    case authorize(ChannelName, socketID: String)
+    /// The same for the sign-in, and `signInAuthorized` or `signInFailed`.
+    case authorizeUser(socketID: String)
     case deliver(Event)
     case typing(Typing)
     /// The channel is being listened to from now on.
     case subscribed(ChannelID)
     case refused(ChannelID, reason: String)
+    case signedIn
+    case notSignedIn(reason: String)
+    /// An event that no key opens, or that was published without being sealed. It is lost.
+    case unreadable(ChannelID, count: Int)
+    /// Sets of slices that never became complete. What they held is lost.
+    case incomplete(ChannelID, count: Int)
+    case pong
+    /// The service does not take a client event.
+    case rejected(code: Int?, reason: String)
     case end(Ending)
   }
 
@@ -24,13 +62,19 @@ struct Session: Sendable {
     var advice: CloseAdvice { CloseAdvice(code: code) }
   }
 
-  private let appKey: AppKey
-  private let reader: EventReader
-  private let channels: [ChannelName]
-  private var pending: Set<ChannelID> = []
+  private enum SignIn: Hashable { case notAsked, waiting(since: Timestamp), over }
+
+  let context: Context
+  var memory: Memory
+  /// Channels that the service has not confirmed, and those of them for which an endpoint has yet to answer.
+  var pending: Set<ChannelID> = []
+  var authorizing: Set<ChannelID> = []
+  /// Channels with events that waited for a key, now that there is one.
+  var ready: Set<ChannelID> = []
+  /// What is wrong, by channel; the sign-in's is under the empty name.
+  private(set) var troubles: [ChannelID: String] = [:]
+  private var signIn = SignIn.notAsked
   private var frames = 0
-  /// Names of the members of presence channels, by user id: who leaves is told by id alone.
-  private var members: [ChannelID: [String: String]] = [:]
 
   /// Nil until the service has greeted.
   private(set) var socketID: String?
@@ -40,15 +84,36 @@ struct Session: Sendable {
   /// What the service asks for: after this many seconds of silence somebody has to ask.
   private(set) var activityTimeout = 120
 
-  init(appKey: AppKey, reader: EventReader, channels: [ChannelName], now: Timestamp) {
-    self.appKey = appKey
-    self.reader = reader
-    self.channels = channels
+  /// A service that says nothing to a sign-in does not know it.
+  private static let signInTimeout = Duration.seconds(10)
+
+  init(context: Context, memory: Memory = Memory(), now: Timestamp) {
+    self.context = context
+    self.memory = memory
     lastHeard = now
   }
 
-  func isConfirmed(_ channel: ChannelID) -> Bool { socketID != nil && !pending.contains(channel) }
+  func isConfirmed(_ channel: ChannelID) -> Bool {
+    socketID != nil && !pending.contains(channel) && context.readers[channel] != nil
+  }
   var isComplete: Bool { socketID != nil && pending.isEmpty }
+
+  /// What there is to tell about the connection.
+  var state: ConnectionState {
+    if let trouble = troubles.min(by: { $0.key < $1.key }) {
+      let name = trouble.key.rawValue
+      return ConnectionState(.degraded, reason: name.isEmpty ? trouble.value : "\(name): \(trouble.value)")
+    }
+    return ConnectionState(isComplete ? .connected : .connecting)
+  }
+
+  /// A name for one frame among all that were ever received.
+  mutating func nextUnique() -> String {
+    frames += 1
+    return "\(socketID ?? "")#\(frames)"
+  }
+
+  mutating func note(_ trouble: String?, at channel: ChannelID) { troubles[channel] = trouble }
 
   // MARK: Input
 
@@ -57,10 +122,12 @@ struct Session: Sendable {
     heard += 1
     guard let frame = Frame(text: text) else { return [] }
     switch frame.event {
-    case "pusher:connection_established": return established(frame)
+    case "pusher:connection_established": return established(frame, now: now)
     case "pusher:ping": return [.send(FrameText.pong)]
+    case "pusher:pong": return [.pong]
     case "pusher:error": return error(frame)
-    case "pusher_internal:subscription_succeeded": return succeeded(frame)
+    case "pusher:signin_success": return signInEnded(with: [.signedIn])
+    case "pusher_internal:subscription_succeeded": return succeeded(frame, now: now)
     case "pusher:subscription_error", "pusher_internal:subscription_error": return failed(frame)
     case "pusher_internal:member_added", "pusher_internal:member_removed": return member(frame, now: now)
     case let name where EventName.isReserved(name): return []
@@ -68,90 +135,102 @@ struct Session: Sendable {
     }
   }
 
-  /// Asks again for what the service has not confirmed. Signed anew: signatures are bound to the connection.
-  mutating func subscribeAgain() -> [Action] {
-    guard socketID != nil else { return [] }
-    return channels.filter { pending.contains(ChannelID($0.text)) }.map { .send(subscription(to: $0)) }
-  }
-
   // MARK: Connection
 
-  private mutating func established(_ frame: Frame) -> [Action] {
-    guard let data = frame.data?.parsed, let socketID = data["socket_id"]?.text else {
+  private mutating func established(_ frame: Frame, now: Timestamp) -> [Action] {
+    guard let data = frame.data?.parsed, let socketID = data["socket_id"]?.text, !socketID.isEmpty else {
       return [.end(Ending(code: 1002, reason: "the greeting names no socket_id"))]
     }
     self.socketID = socketID
     if let seconds = data["activity_timeout"]?.integer, seconds > 0 { activityTimeout = Int(min(seconds, 3600)) }
-    pending = Set(channels.map { ChannelID($0.text) })
-    return channels.map { .send(subscription(to: $0)) }
+    pending = Set(context.channels.map { ChannelID($0.text) })
+    authorizing = []
+    guard let user = context.user else { return subscribeToAll() }
+    // Channels wait, because who is signed in decides who may join.
+    signIn = .waiting(since: now)
+    guard let signer = context.userSigner else { return [.authorizeUser(socketID: socketID)] }
+    let auth = signer.userAuth(socketID: socketID, userData: user.userData)
+    return [.send(FrameText.signIn(auth: auth, userData: user.userData))]
   }
 
-  private func subscription(to channel: ChannelName) -> String {
-    guard let socketID, channel.access != .everybody else { return FrameText.subscribe(to: channel.text) }
-    let channelData = channel.isPresence ? Self.memberData : nil
-    let auth = appKey.channelAuth(socketID: socketID, channel: channel.text, channelData: channelData)
-    return FrameText.subscribe(to: channel.text, auth: auth, channelData: channelData)
+  /// The endpoint has signed the sign-in.
+  mutating func signInAuthorized(_ answer: JSONValue, socketID: String) -> [Action] {
+    guard self.socketID == socketID, case .waiting = signIn else { return [] }
+    guard let auth = answer["auth"]?.string, let userData = answer["user_data"]?.string else {
+      return signInFailed("user_auth_endpoint's answer has no \"auth\" and \"user_data\"", socketID: socketID)
+    }
+    return [.send(FrameText.signIn(auth: auth, userData: userData))]
   }
+
+  mutating func signInFailed(_ reason: String, socketID: String) -> [Action] {
+    guard self.socketID == socketID else { return [] }
+    return signInEnded(with: [.notSignedIn(reason: reason)])
+  }
+
+  /// The channels are asked for in any case: most of them do not depend on it.
+  private mutating func signInEnded(with news: [Action]) -> [Action] {
+    guard case .waiting = signIn else { return [] }
+    signIn = .over
+    for case .notSignedIn(let reason) in news { note("not signed in: \(reason)", at: "") }
+    return news + subscribeToAll()
+  }
+
+  private mutating func subscribeToAll() -> [Action] { context.channels.flatMap { subscribe(to: $0) } }
+
+  /// Asks again for what the service has not confirmed. Signed anew: signatures are bound to the connection.
+  mutating func subscribeAgain(now: Timestamp) -> [Action] {
+    guard let socketID else { return [] }
+    if case .waiting(let since) = signIn {
+      guard since.advanced(by: Self.signInTimeout) <= now else { return [] }
+      return signInFailed("the service does not answer", socketID: socketID)
+    }
+    return context.channels.filter { channel in
+      let id = ChannelID(channel.text)
+      return pending.contains(id) || (memory.held[id] != nil && !ready.contains(id))
+    }.flatMap { subscribe(to: $0) }
+  }
+
+  // MARK: Errors
 
   /// An error of the connection carries a code; one of a subscription carries none, or the code for "not allowed".
   private mutating func error(_ frame: Frame) -> [Action] {
     let data = frame.data?.parsed ?? .null
     let message = data["message"]?.string ?? data.string ?? "the service reported an error without saying which"
-    let code = data["code"]?.integer ?? data["code"]?.string.flatMap { Int64($0) }
-    if let code, socketID == nil || code != Int64(ErrorCode.unauthorized.rawValue), (4000...4299).contains(code) {
-      return [.end(Ending(code: Int(code), reason: message))]
+    let code = (data["code"]?.integer ?? data["code"]?.string.flatMap { Int64($0) }).flatMap(Int.init(exactly:))
+    if let code, socketID == nil || code != Int(ErrorCode.unauthorized.rawValue), (4000...4299).contains(code) {
+      return [.end(Ending(code: code, reason: message))]
     }
-    guard
-      let channel = pending.sorted(by: { $0.rawValue.utf8.count > $1.rawValue.utf8.count })
-        .first(where: { message.contains($0.rawValue) })
-    else { return [] }
-    if message.contains("Existing subscription") { return confirm(channel) }
-    return [.refused(channel, reason: message)]
-  }
-
-  // MARK: Channels
-
-  private mutating func confirm(_ channel: ChannelID) -> [Action] {
-    pending.remove(channel) == nil ? [] : [.subscribed(channel)]
-  }
-
-  private mutating func succeeded(_ frame: Frame) -> [Action] {
-    guard let channel = frame.channel.map({ ChannelID($0) }) else { return [] }
-    if case .object(let users)? = frame.data?.parsed["presence"]?["hash"] {
-      members[channel] = users.mapValues { $0["name"]?.text ?? "" }
+    if code == Int(ErrorCode.rateLimited.rawValue) || message.contains("lient event") {
+      return [.rejected(code: code, reason: message)]
     }
-    return confirm(channel)
-  }
-
-  private func failed(_ frame: Frame) -> [Action] {
-    guard let channel = frame.channel.map({ ChannelID($0) }), pending.contains(channel) else { return [] }
-    let data = frame.data?.parsed ?? .null
-    let reason = data["error"]?.string ?? data["message"]?.string ?? data.string ?? "the service refused it"
-    return [.refused(channel, reason: reason)]
-  }
-
-  private mutating func member(_ frame: Frame, now: Timestamp) -> [Action] {
-    guard let channel = frame.channel.map({ ChannelID($0) }), let data = frame.data?.parsed,
-      let id = data["user_id"]?.text, id != Self.userID
-    else { return [] }
-    frames += 1
-    let joins = frame.event == "pusher_internal:member_added"
-    let name = data["user_info"]?["name"]?.text ?? members[channel]?[id] ?? ""
-    members[channel, default: [:]][id] = joins ? name : nil
-    let member = Membership(member: Author(id: UserID(id), name: name.isEmpty ? id : name))
-    let kind: Event.Kind = joins ? .joined(member) : .left(member)
-    return [.deliver(Event(key: EventKey("p:\(unique)"), channel: channel, time: now, kind: kind))]
-  }
-
-  private mutating func event(_ frame: Frame, now: Timestamp) -> [Action] {
-    guard let channel = frame.channel.map({ ChannelID($0) }) else { return [] }
-    frames += 1
-    switch reader.read(frame, in: channel, unique: unique, now: now) {
-    case .event(let event): return [.deliver(event)]
-    case .typing(let typing): return [.typing(typing)]
-    case nil: return []
+    if code == Int(ErrorCode.watchlistLimit.rawValue) { return [] }
+    // Nothing else has been asked for yet.
+    if case .waiting = signIn { return signInEnded(with: [.notSignedIn(reason: message)]) }
+    let named = pending.sorted(by: { $0.rawValue.utf8.count > $1.rawValue.utf8.count })
+      .first(where: { Self.mentions($0.rawValue, in: message) })
+    if let named {
+      return message.contains("Existing subscription") ? confirm(named) : refuse(named, message)
     }
+    guard code == Int(ErrorCode.unauthorized.rawValue) else { return [] }
+    // There are services that do not say which: it can only be one of those that need a signature.
+    return context.channels.filter { $0.access != .everybody }.map { ChannelID($0.text) }.filter(pending.contains)
+      .flatMap { refuse($0, message) }
   }
 
-  private var unique: String { "\(socketID ?? "")#\(frames)" }
+  /// Whether a name stands in a text, and not merely within a longer name or word.
+  private static func mentions(_ name: String, in text: String) -> Bool {
+    func isOutside(_ byte: UInt8?) -> Bool {
+      guard let byte else { return true }
+      let isLetter = (UInt8(ascii: "a")...UInt8(ascii: "z")).contains(byte | 0x20)
+      let isDigit = (UInt8(ascii: "0")...UInt8(ascii: "9")).contains(byte)
+      return !isLetter && !isDigit && byte != UInt8(ascii: "-") && byte != UInt8(ascii: "_")
+    }
+    var rest = text[...]
+    while let range = rest.firstRange(of: name) {
+      let before = range.lowerBound > text.startIndex ? text.utf8[text.utf8.index(before: range.lowerBound)] : nil
+      if isOutside(before), isOutside(text[range.upperBound...].utf8.first) { return true }
+      rest = rest[range.upperBound...]
+    }
+    return false
+  }
 }

@@ -5,7 +5,8 @@ import FerryTransport
 /// Who is connected and who listens to what: the facade's whole state, a value behind its lock.
 ///
 /// Everything that subscribers are sent is sent from here, with the lock held: that makes one order of events for all
-/// subscribers of a channel. Sending never waits; a socket that would block has a bounded queue of its own.
+/// subscribers of a channel. Sending never waits; a socket that would block has a bounded queue of its own. What has
+/// to wait or to leave the machine is noted here and fetched with `pulse(at:)`.
 struct Hub: Sendable {
   struct Subscriber: Sendable {
     let id: UInt64
@@ -15,6 +16,9 @@ struct Hub: Sendable {
   struct Room: Sendable {
     var subscribers: [Subscriber] = []
     var presence = PresenceList()
+    /// Set while the number of subscribers was told a short while ago, and whether it has changed since.
+    var isCountHeld = false
+    var hasCountChanged = false
   }
 
   /// Where a connection sits in a room, so that it is taken out without a search.
@@ -28,6 +32,9 @@ struct Hub: Sendable {
     let socket: WebSocket
     var seats: [String: Seat] = [:]
     var clientEvents = RateWindow()
+    /// Who has signed in, and whom they watch.
+    var user: SignedInUser?
+    var watched: [String] = []
   }
 
   /// The last event of a cache channel.
@@ -39,28 +46,53 @@ struct Hub: Sendable {
     func age(at now: Timestamp) -> Double { Double(now.milliseconds - time.milliseconds) / 1000 }
   }
 
-  private(set) var rooms: [String: Room] = [:]
-  private(set) var connections: [UInt64: Connection] = [:]
+  let settings: PusherFacade.Settings
+  var rooms: [String: Room] = [:]
+  var connections: [UInt64: Connection] = [:]
   private var numbers: [String: UInt64] = [:]
   /// A copy of part of the store: nil inside when the store is known to have nothing.
   private var cache: [String: Cached?] = [:]
+  /// Connections by who has signed in there, and by whom they watch.
+  var users: [String: Set<UInt64>] = [:]
+  var watchers: [String: Set<UInt64>] = [:]
+  var notices: Notices
+  /// No more sockets are admitted.
+  var isStopping = false
 
   private static let cacheCapacity = 1000
 
+  init(settings: PusherFacade.Settings) {
+    self.settings = settings
+    notices = Notices(kinds: settings.webhooks.reduce(into: []) { $0.formUnion($1.events) })
+  }
+
   // MARK: Connections
 
-  /// Admits a socket and returns its id, which no other open socket has.
-  mutating func open(_ socket: WebSocket) -> String {
+  enum Admission: Sendable {
+    case socketID(String)
+    case refused(ErrorCode, String)
+  }
+
+  /// Admits a socket and gives it an id that no other open socket has, unless there are too many.
+  mutating func open(_ socket: WebSocket, now: Timestamp) -> Admission {
+    if isStopping { return .refused(.overCapacity, "The server is shutting down; come back later") }
+    if let limit = settings.connections, connections.count >= limit {
+      return .refused(settings.overflow.code, "There are \(limit) connections already, which is the limit here")
+    }
     var socketID = Self.randomSocketID()
     while numbers[socketID] != nil { socketID = Self.randomSocketID() }
     connections[socket.id] = Connection(socketID: socketID, socket: socket)
     numbers[socketID] = socket.id
-    return socketID
+    if settings.authorizedConnections {
+      notices.schedule.add(.authorization(socket.id), after: Notices.authorizationDelay, now: now)
+    }
+    return .socketID(socketID)
   }
 
-  mutating func close(_ id: UInt64) {
+  mutating func close(_ id: UInt64, now: Timestamp) {
     guard let connection = connections[id] else { return }
-    for channel in connection.seats.keys { leave(channel, id) }
+    for channel in connection.seats.keys { leave(channel, id, now: now) }
+    signOut(id)
     connections[id] = nil
     numbers[connection.socketID] = nil
   }
@@ -71,71 +103,6 @@ struct Hub: Sendable {
 
   private static func randomSocketID() -> String {
     "\(UInt32.random(in: 1...UInt32(Int32.max))).\(UInt32.random(in: 1...UInt32(Int32.max)))"
-  }
-
-  // MARK: Channels
-
-  /// Seats a connection unless the channel or the connection is full.
-  mutating func admit(
-    _ channel: ChannelName, _ id: UInt64, as member: PresenceList.Member?, limit: Int, now: Timestamp
-  ) -> Refusal? {
-    let name = channel.text
-    if !isSubscribed(id, to: name) {
-      if let member, isFull(name, for: member.id) {
-        return Refusal(400, "Channel \(name) is full: it takes \(Limits.presenceMembers) members")
-      }
-      if connections[id]?.seats.count ?? 0 >= limit {
-        return Refusal(400, "This connection has \(limit) subscriptions already")
-      }
-    }
-    join(channel, id, as: member, now: now)
-    return nil
-  }
-
-  /// Seats a connection and confirms it, so that the confirmation precedes every event of the channel. To seat one
-  /// that is there already only confirms again.
-  private mutating func join(_ channel: ChannelName, _ id: UInt64, as member: PresenceList.Member?, now: Timestamp) {
-    guard let socket = connections[id]?.socket else { return }
-    let name = channel.text
-    let isNew = !isSubscribed(id, to: name)
-    var isFirst = false
-    if isNew {
-      let index = rooms[name, default: Room()].subscribers.count
-      connections[id]?.seats[name] = Seat(index: index, userID: member?.id)
-      if let member { isFirst = rooms[name, default: Room()].presence.join(member) }
-      rooms[name, default: Room()].subscribers.append(Subscriber(id: id, socket: socket))
-    }
-    let data = channel.isPresence ? rooms[name]?.presence.text ?? "{}" : "{}"
-    socket.send(
-      FrameText.event("pusher_internal:subscription_succeeded", channel: name, data: data))
-    if isNew, channel.isCache { sendCached(name, to: socket, now: now) }
-    if isFirst, let member {
-      let data = #"{"user_id":\#(JSONText.quoted(member.id)),"user_info":\#(member.info)}"#
-      deliver(FrameText.event("pusher_internal:member_added", channel: name, data: data), to: name, except: id)
-    }
-  }
-
-  /// False when the connection was not there.
-  @discardableResult
-  mutating func leave(_ channel: String, _ id: UInt64) -> Bool {
-    guard let seat = connections[id]?.seats.removeValue(forKey: channel) else { return false }
-    if let last = rooms[channel]?.subscribers.popLast(), last.id != id {
-      rooms[channel]?.subscribers[seat.index] = last
-      connections[last.id]?.seats[channel]?.index = seat.index
-    }
-    if rooms[channel]?.subscribers.isEmpty == true {
-      rooms[channel] = nil
-    } else if let userID = seat.userID, rooms[channel]?.presence.leave(userID) == true {
-      let data = #"{"user_id":\#(JSONText.quoted(userID))}"#
-      deliver(FrameText.event("pusher_internal:member_removed", channel: channel, data: data), to: channel)
-    }
-    return true
-  }
-
-  /// Whether one more user would be more than a presence channel takes.
-  private func isFull(_ channel: String, for userID: String) -> Bool {
-    guard let presence = rooms[channel]?.presence else { return false }
-    return presence.count >= Limits.presenceMembers && !presence.contains(userID)
   }
 
   // MARK: Events
@@ -149,9 +116,22 @@ struct Hub: Sendable {
     return subscribers.count
   }
 
-  /// Counts a client event against its sender's limit; false when it is over.
-  mutating func admitClientEvent(from id: UInt64, now: Timestamp, limit: Int) -> Bool {
-    connections[id]?.clientEvents.admit(at: now, limit: limit) ?? false
+  /// Sends a client's event on to the others, or returns what the client is told instead.
+  mutating func deliver(
+    client event: String, _ data: String, to channel: String, from id: UInt64, echoes: Bool, now: Timestamp
+  ) -> String? {
+    guard let connection = connections[id], let seat = connection.seats[channel] else {
+      return FrameText.error(nil, "Client event rejected - you are not subscribed to \(channel)")
+    }
+    let limit = settings.clientEventsPerSecond
+    guard connections[id]?.clientEvents.admit(at: now, limit: limit) == true else {
+      return FrameText.error(.rateLimited, "Client event rejected - the limit is \(limit) a second")
+    }
+    let text = FrameText.event(event, channel: channel, data: data, userID: seat.userID)
+    deliver(text, to: channel, except: echoes ? nil : id)
+    notices.note(
+      .clientEvent(channel, event: event, data: data, socketID: connection.socketID, user: seat.userID))
+    return nil
   }
 
   // MARK: Cache channels
@@ -170,11 +150,17 @@ struct Hub: Sendable {
     cache.updateValue(cached, forKey: channel)
   }
 
-  private func sendCached(_ channel: String, to socket: WebSocket, now: Timestamp) {
+  /// Forgets the copies that are too old to be sent.
+  mutating func forgetOldCopies(now: Timestamp) {
+    cache = cache.filter { $0.value.map { $0.age(at: now) < Limits.cacheSeconds } ?? false }
+  }
+
+  mutating func sendCached(_ channel: String, to socket: WebSocket, now: Timestamp) {
     if let cached = cached(channel, now: now) {
       socket.send(cached.frame)
     } else {
       socket.send(FrameText.event("pusher:cache_miss", channel: channel, data: "{}"))
+      notices.note(.cacheMiss(channel))
     }
   }
 }

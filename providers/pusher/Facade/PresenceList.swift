@@ -12,7 +12,8 @@ struct PresenceList: Sendable {
   private var order: [String] = []
 
   var count: Int { order.count }
-  var ids: [String] { order }
+  /// In the order of their coming, each with the JSON text of their information.
+  var users: [(id: String, info: String)] { order.map { ($0, members[$0]?.info ?? "{}") } }
 
   func contains(_ id: String) -> Bool { members[id] != nil }
 
@@ -69,21 +70,15 @@ extension PresenceList.Member {
     guard id.count <= Limits.userIDLength else {
       throw Refusal(400, "Invalid user_id: it is longer than \(Limits.userIDLength) characters")
     }
-    let info = data.userInfo.map { $0 == .null ? "{}" : JSONText.text(of: $0) } ?? "{}"
+    self.init(id: id, info: try Self.info(data.userInfo))
+  }
+
+  /// JSON text of what a user is said to be; an empty object when nothing is.
+  static func info(_ value: JSONValue?) throws(Refusal) -> String {
+    let info = value.map { $0 == .null ? "{}" : JSONText.text(of: $0) } ?? "{}"
     guard info.utf8.count <= Limits.userInfoBytes else {
       throw Refusal(400, "Invalid user_info: it is larger than \(Limits.userInfoBytes) bytes")
     }
-    self.init(id: id, info: info)
-  }
-}
-
-/// Why a request or a subscription is not carried out, as the client is told.
-struct Refusal: Error, Sendable {
-  let status: Int
-  let text: String
-
-  init(_ status: Int, _ text: String) {
-    self.status = status
-    self.text = text
+    return info
   }
 }

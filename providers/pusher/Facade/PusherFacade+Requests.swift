@@ -7,12 +7,14 @@ extension PusherFacade {
   /// Ten events of the largest size, each character escaped, fit in.
   private static let bodyBytes = 1 << 20
 
-  func answer(_ request: HTTPRequest, path: [String], appID: String) async throws -> HTTPResponse {
+  /// `path` is what follows the app, behind `prefix` parts that the client does not sign.
+  func answer(
+    _ request: HTTPRequest, path: [String], appID: String, prefix: Int
+  ) async throws -> HTTPResponse {
     guard appID == settings.appID else { throw Refusal(404, "Unknown application: there is no app \"\(appID)\" here") }
     let body = try await self.body(of: request)
-    let unescaped = "/" + request.segments.joined(separator: "/")
     try RequestCheck(appKey: appKey).verify(
-      method: request.method, paths: request.path == unescaped ? [unescaped] : [request.path, unescaped],
+      method: request.method, paths: Self.signedPaths(request, prefix: prefix),
       parameters: request.queryItems, body: body, now: clock.now())
 
     switch (request.method, path.first, path.count) {
@@ -20,18 +22,32 @@ extension PusherFacade {
     case ("POST", "batch_events", 1): return try await trigger(batch: try PublishedEvent.batch(from: body))
     case ("GET", "channels", 1): return try channels(request)
     case ("GET", "channels", 2): return try await channel(request, try ChannelName.checked(path[1]))
-    case ("GET", "channels", 3) where path[2] == "users": return try users(try ChannelName.checked(path[1]))
+    case ("GET", "channels", 3) where path[2] == "users": return try users(request, try ChannelName.checked(path[1]))
+    case ("POST", "channels", 3) where path[2] == "events":
+      return try await triggerOldStyle(request, path[1], body)
+    case ("POST", "users", 3) where path[2] == "terminate_connections": return try terminate(path[1])
+    case ("GET", "connections", 1): return .json(["connections": hub.withLock { $0.connections.count }])
     default: throw Refusal(404, "Not found: the API has no \(request.method) \(request.path)")
     }
   }
 
-  private func body(of request: HTTPRequest) async throws -> [UInt8] {
+  func body(of request: HTTPRequest) async throws -> [UInt8] {
     do {
       return try await request.body.collect(upTo: Self.bodyBytes)
     } catch {
       guard error.code == .tooLarge else { throw error }
       throw Refusal(413, "The body of this request exceeds the allowed maximum (\(Self.bodyBytes) bytes)")
     }
+  }
+
+  /// The forms in which the client may have signed its path: as it arrived or unescaped, without the prefix or, when
+  /// something on the way added none, with it.
+  private static func signedPaths(_ request: HTTPRequest, prefix: Int) -> [String] {
+    let raw = request.path.split(separator: "/").dropFirst(prefix)
+    var paths = ["/" + raw.joined(separator: "/")]
+    for path in ["/" + raw.map { PercentEncoding.decode($0) }.joined(separator: "/"), request.path]
+    where !paths.contains(path) { paths.append(path) }
+    return paths
   }
 
   // MARK: Publishing
@@ -50,8 +66,20 @@ extension PusherFacade {
     return .json(["batch": JSONValue.array(states)])
   }
 
+  /// One channel in the path, name and exception in the query, the data as they are.
+  private func triggerOldStyle(
+    _ request: HTTPRequest, _ channel: String, _ body: [UInt8]
+  ) async throws -> HTTPResponse {
+    try await publish([
+      try PublishedEvent(
+        name: request.query("name"), channels: [channel], data: String(decoding: body, as: UTF8.self),
+        exceptSocketID: request.query("socket_id"))
+    ])
+    return .json([String: JSONValue](), status: 202)
+  }
+
   /// Keeps what cache channels keep, then delivers everything in one go, in order.
-  private func publish(_ events: [PublishedEvent]) async throws(FerryError) {
+  func publish(_ events: [PublishedEvent]) async throws(FerryError) {
     let frames = events.map { event in
       event.channels.map { (channel: $0, text: FrameText.event(event.name, channel: $0.text, data: event.data)) }
     }
@@ -60,11 +88,13 @@ extension PusherFacade {
     for (channel, frame) in kept { try await store.keep(frame, for: channel) }
 
     let now = clock.now()
-    let deliveries = hub.withLock { hub in
+    let echoes = echoesWrites
+    let deliveries = change { hub in
       for (channel, frame) in kept { hub.remember(Hub.Cached(frame: frame, time: now), for: channel) }
+      if !kept.isEmpty { hub.notices.planPruning(now: now) }
       var deliveries = 0
       for (event, frames) in zip(events, frames) {
-        let except = hub.number(of: event.exceptSocketID)
+        let except = echoes ? nil : hub.number(of: event.exceptSocketID)
         for frame in frames { deliveries += hub.deliver(frame.text, to: frame.channel.text, except: except) }
       }
       return deliveries
@@ -73,79 +103,14 @@ extension PusherFacade {
     metrics?.add(Double(deliveries), to: "ferry_pusher_facade_deliveries_total")
   }
 
-  /// The attributes that apply to the channel.
-  private func state(of channel: ChannelName, _ attributes: Set<ChannelAttribute>) -> JSONValue {
-    let room = hub.withLock { $0.rooms[channel.text] }
-    var state: [String: JSONValue] = [:]
-    if attributes.contains(.userCount), channel.isPresence {
-      state["user_count"] = .integer(Int64(room?.presence.count ?? 0))
+  /// Lets go every socket on which the user has signed in.
+  private func terminate(_ userID: String) throws(Refusal) -> HTTPResponse {
+    guard ChannelName.isUserID(userID) else {
+      throw Refusal(400, "Invalid user id: it must be letters, digits and signs _-=@,.;")
     }
-    if attributes.contains(.subscriptionCount) {
-      state["subscription_count"] = .integer(Int64(room?.subscribers.count ?? 0))
+    for socket in hub.withLock({ $0.sockets(of: userID) }) {
+      Self.end(socket, .unauthorized, "Connection terminated by the application")
     }
-    return .object(state)
-  }
-
-  // MARK: Asking
-
-  private func channels(_ request: HTTPRequest) throws(Refusal) -> HTTPResponse {
-    let prefix = request.query("filter_by_prefix") ?? ""
-    let attributes = try ChannelAttribute.parse(request.query("info"))
-    if attributes.contains(.userCount), !prefix.hasPrefix("presence-") {
-      throw Refusal(400, "Invalid info attribute: user_count needs filter_by_prefix to begin with presence-")
-    }
-    let names = hub.withLock { hub in hub.rooms.keys.filter { $0.hasPrefix(prefix) } }
-    var channels: [String: JSONValue] = [:]
-    for name in names {
-      if let channel = ChannelName(name) { channels[name] = state(of: channel, attributes) }
-    }
-    return .json(["channels": channels])
-  }
-
-  private func channel(_ request: HTTPRequest, _ channel: ChannelName) async throws -> HTTPResponse {
-    let attributes = try ChannelAttribute.parse(request.query("info"))
-    if attributes.contains(.userCount), !channel.isPresence {
-      throw Refusal(400, "Invalid info attribute: user_count is for presence channels")
-    }
-    if attributes.contains(.cache), !channel.isCache {
-      throw Refusal(400, "Invalid info attribute: cache is for cache channels")
-    }
-    var state = state(of: channel, attributes).object ?? [:]
-    state["occupied"] = .bool(hub.withLock { $0.rooms[channel.text] != nil })
-    if attributes.contains(.cache), let cached = try await cached(channel) {
-      let now = clock.now()
-      state["cache"] = [
-        "data": .string(Frame(text: cached.frame)?.data?.string ?? ""),
-        "ttl": .integer(Int64(Limits.cacheSeconds - cached.age(at: now))),
-      ]
-    }
-    return .json(state)
-  }
-
-  private func users(_ channel: ChannelName) throws(Refusal) -> HTTPResponse {
-    guard channel.isPresence else { throw Refusal(400, "Invalid channel: only presence channels have users") }
-    let ids = hub.withLock { $0.rooms[channel.text]?.presence.ids ?? [] }
-    return .json(["users": ids.map { ["id": $0] }])
-  }
-
-  // MARK: Cache channels
-
-  /// The event that the channel keeps; the hub knows the store's answer from then on.
-  @discardableResult
-  func cached(_ channel: ChannelName) async throws(FerryError) -> Hub.Cached? {
-    let name = channel.text
-    if !hub.withLock({ $0.knowsCache(of: name) }) {
-      let kept = try await store.kept(name)
-      let now = clock.now()
-      let cached = kept.map {
-        Hub.Cached(frame: $0.event, time: now.advanced(by: .milliseconds(Int64($0.age * -1000))))
-      }
-      hub.withLock { hub in
-        // An event published meanwhile is newer.
-        if !hub.knowsCache(of: name) { hub.remember(cached, for: name) }
-      }
-    }
-    let now = clock.now()
-    return hub.withLock { $0.cached(name, now: now) }
+    return .json([String: JSONValue]())
   }
 }

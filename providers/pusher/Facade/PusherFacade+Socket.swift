@@ -9,11 +9,15 @@ extension PusherFacade {
   /// A client event of the largest size, each character escaped, fits in.
   private static let messageBytes = 100_000
 
-  func openSocket(_ request: HTTPRequest, key: String) -> HTTPResponse {
+  /// Who is not welcome is upgraded all the same: clients act on codes that only a socket can carry. Without a key,
+  /// the path was wrong.
+  func openSocket(_ request: HTTPRequest, key: String?) -> HTTPResponse {
     let version = request.query("protocol")
     var webSocket = WebSocketSettings()
     webSocket.messageBytes = Self.messageBytes
     webSocket.queueBytes = settings.queueBytes
+    webSocket.slowCode = ErrorCode.overCapacity.rawValue
+    webSocket.slowReason = "The client reads too slowly"
     // Frames, not events: there are clients that answer only these.
     webSocket.pingAfter = .seconds(settings.activityTimeout)
     webSocket.pongTimeout = .seconds(settings.pongTimeout)
@@ -21,6 +25,7 @@ extension PusherFacade {
     webSocket.deadReason = "Pong reply not received in time"
     webSocket.stopCode = ErrorCode.reconnect.rawValue
     webSocket.stopReason = "The server is shutting down; please reconnect"
+    webSocket.closeTimeout = settings.closeTimeout
     return HTTPResponse(
       status: 101,
       body: .webSocket(subprotocol: Self.subprotocol(offered: request.headers), settings: webSocket) { socket in
@@ -33,27 +38,38 @@ extension PusherFacade {
     protocols.reversed().map { "\(subprotocols)\($0)" }.first { headers.list("Sec-WebSocket-Protocol", contains: $0) }
   }
 
-  private func serve(_ socket: WebSocket, key: String, version: String?) async {
+  private func serve(_ socket: WebSocket, key: String?, version: String?) async {
     if let (code, message) = refusal(key: key, version: version) {
       Self.end(socket, code, message)
       return
     }
-    let socketID = hub.withLock { hub in
-      let socketID = hub.open(socket)
-      socket.send(FrameText.established(socketID: socketID, activityTimeout: settings.activityTimeout))
-      return socketID
-    }
-    metrics?.add(to: "ferry_pusher_facade_connections_total")
-    while let message = await socket.next() {
-      switch message {
-      case .text(let text): await received(text, from: socket, socketID)
-      case .binary: socket.send(FrameText.error(nil, "Binary frames are not supported"))
+    let now = clock.now()
+    let admission = change { hub in
+      let admission = hub.open(socket, now: now)
+      if case .socketID(let socketID) = admission {
+        socket.send(FrameText.established(socketID: socketID, activityTimeout: settings.activityTimeout))
       }
+      return admission
     }
-    hub.withLock { $0.close(socket.id) }
+    switch admission {
+    case .refused(let code, let message):
+      metrics?.add(to: "ferry_pusher_facade_refused_connections_total")
+      Self.end(socket, code, message)
+    case .socketID(let socketID):
+      metrics?.add(to: "ferry_pusher_facade_connections_total")
+      while let message = await socket.next() {
+        switch message {
+        case .text(let text): await received(text, from: socket, socketID)
+        case .binary: socket.send(FrameText.error(nil, "Binary frames are not supported"))
+        }
+      }
+      let now = clock.now()
+      change { $0.close(socket.id, now: now) }
+    }
   }
 
-  private func refusal(key: String, version: String?) -> (ErrorCode, String)? {
+  private func refusal(key: String?, version: String?) -> (ErrorCode, String)? {
+    guard let key else { return (.pathNotFound, "There is no socket at this path; it is /app/KEY") }
     guard Crypto.areEqual(key, settings.key) else {
       return (.unknownKey, "App key \(key.prefix(64)) does not exist here; check the key and the host")
     }
@@ -77,74 +93,40 @@ extension PusherFacade {
     case "pusher:pong": break
     case "pusher:subscribe": await subscribe(frame, socket, socketID)
     case "pusher:unsubscribe": unsubscribe(frame, socket)
+    case "pusher:signin": signIn(frame, socket, socketID)
     case let name where EventName.isFromClient(name): clientEvent(frame, socket)
     default:
       socket.send(FrameText.error(nil, "Event \"\(frame.event.prefix(64))\" is not one that clients may send"))
     }
   }
 
-  private func subscribe(_ frame: Frame, _ socket: WebSocket, _ socketID: String) async {
+  /// Once in, a connection stays the same user's; whoever fails to prove who they are is let go.
+  private func signIn(_ frame: Frame, _ socket: WebSocket, _ socketID: String) {
     let data = frame.data?.parsed
-    let name = data?["channel"]?.string ?? ""
-    do {
-      let channel = try ChannelName.checked(name)
-      let member = try authorize(channel, data, socketID)
-      // What the store keeps has to be at hand before the seat is taken, so that nothing comes between.
-      if channel.isCache { try await cached(channel) }
-      let now = clock.now()
-      let limit = settings.channelsPerConnection
-      if let refusal = hub.withLock({ $0.admit(channel, socket.id, as: member, limit: limit, now: now) }) {
-        refuse(name, refusal, socket)
+    let userData = data?["user_data"]?.string ?? ""
+    do throws(Refusal) {
+      try checkSignature(
+        data?["auth"]?.string ?? "", of: AppKey.userString(socketID: socketID, userData: userData), what: "sign-in")
+      let user = try SignedInUser(userData: userData)
+      guard change({ $0.signIn(socket.id, as: user) }) else {
+        throw Refusal(401, "This connection is signed in as another user; open a new one")
       }
-    } catch let refusal as Refusal {
-      refuse(name, refusal, socket)
     } catch {
-      logger.error("subscription failed: \(FerryError.wrap(error))")
-      refuse(name, Refusal(503, "The subscription failed on the server; try again"), socket)
+      Self.end(socket, .unauthorized, error.text)
     }
   }
 
-  /// Checks the signature over the strings exactly as they arrived, and says who joins a presence channel.
-  private func authorize(
-    _ channel: ChannelName, _ data: JSONValue?, _ socketID: String
-  ) throws(Refusal) -> PresenceList.Member? {
-    guard channel.access != .everybody else { return nil }
-    let auth = data?["auth"]?.string ?? ""
-    guard let colon = auth.firstIndex(of: ":") else {
-      throw Refusal(401, "Invalid key in subscription auth data: '\(auth.prefix(64))'")
+  /// Checks `KEY:SIGNATURE` over a text exactly as it arrived.
+  func checkSignature(_ auth: String, of text: String, what: String) throws(Refusal) {
+    guard let colon = auth.firstIndex(of: ":"), Crypto.areEqual(String(auth[..<colon]), settings.key) else {
+      let key = auth.prefix { $0 != ":" }
+      throw Refusal(401, "Invalid key in \(what) auth data: '\(key.prefix(64))'")
     }
-    guard Crypto.areEqual(String(auth[..<colon]), settings.key) else {
-      throw Refusal(401, "Invalid key in subscription auth data: '\(auth[..<colon].prefix(64))'")
-    }
-    let channelData = channel.isPresence ? data?["channel_data"]?.string ?? "" : nil
-    let text = AppKey.channelString(socketID: socketID, channel: channel.text, channelData: channelData)
     let signature = String(auth[auth.index(after: colon)...])
     guard Crypto.areEqual(signature, appKey.signature(of: text)) else {
       throw Refusal(
         401, "Invalid signature: Expected HMAC SHA256 hex digest of \(text), but got \(signature.prefix(64))")
     }
-    return try channelData.map { text throws(Refusal) in try PresenceList.Member(channelData: text) }
-  }
-
-  /// The socket stays open. Clients look for one or the other of the two events.
-  private func refuse(_ channel: String, _ refusal: Refusal, _ socket: WebSocket) {
-    socket.send(FrameText.error(nil, refusal.text))
-    guard !channel.isEmpty else { return }
-    let type = refusal.status == 401 ? "AuthError" : "SubscriptionError"
-    let data =
-      #"{"type":"\#(type)","error":\#(JSONText.quoted(refusal.text)),"status":\#(refusal.status)}"#
-    socket.send(
-      FrameText.event(
-        "pusher:subscription_error", channel: String(channel.prefix(ChannelName.longestAccepted)), data: data))
-  }
-
-  private func unsubscribe(_ frame: Frame, _ socket: WebSocket) {
-    let name = frame.data?.parsed["channel"]?.string ?? ""
-    guard !hub.withLock({ $0.leave(name, socket.id) }) else { return }
-    socket.send(
-      FrameText.error(
-        nil,
-        "No current subscription to channel \(name.prefix(ChannelName.longestAccepted)), or subscription in progress"))
   }
 
   private func clientEvent(_ frame: Frame, _ socket: WebSocket) {
@@ -152,8 +134,7 @@ extension PusherFacade {
       socket.send(FrameText.error(nil, "To send client events, you must enable this feature in the Settings"))
       return
     }
-    guard let channel = frame.channel.flatMap({ ChannelName($0) }), channel.access != .everybody, !channel.isEncrypted
-    else {
+    guard let channel = frame.channel.flatMap({ ChannelName($0) }), channel.isSigned, !channel.isEncrypted else {
       socket.send(
         FrameText.error(nil, "Client event rejected - only supported on private and presence channels"))
       return
@@ -167,17 +148,9 @@ extension PusherFacade {
       return
     }
     let now = clock.now()
-    let error = hub.withLock { hub -> String? in
-      guard let seat = hub.connections[socket.id]?.seats[channel.text] else {
-        return FrameText.error(nil, "Client event rejected - you are not subscribed to \(channel.text)")
-      }
-      guard hub.admitClientEvent(from: socket.id, now: now, limit: settings.clientEventsPerSecond) else {
-        return FrameText.error(
-          .rateLimited, "Client event rejected - the limit is \(settings.clientEventsPerSecond) a second")
-      }
-      let text = FrameText.event(frame.event, channel: channel.text, data: data, userID: seat.userID)
-      hub.deliver(text, to: channel.text, except: socket.id)
-      return nil
+    let echoes = echoesWrites
+    let error = change { hub in
+      hub.deliver(client: frame.event, data, to: channel.text, from: socket.id, echoes: echoes, now: now)
     }
     if let error { socket.send(error) }
   }

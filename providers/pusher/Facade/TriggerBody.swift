@@ -71,31 +71,43 @@ extension PublishedEvent {
   }
 
   private init(_ body: EventBody) throws(Refusal) {
-    guard let name = body.name, !name.isEmpty else { throw Refusal(400, "Missing name: the event has none") }
+    try self.init(
+      name: body.name, channels: body.channels ?? body.channel.map { [$0] } ?? [], data: body.data?.string,
+      exceptSocketID: body.socketID, info: try ChannelAttribute.parse(body.info))
+  }
+
+  /// Holds an event to the service's rules.
+  init(
+    name: String?, channels: [String], data: String?, exceptSocketID: String? = nil, info: Set<ChannelAttribute> = []
+  ) throws(Refusal) {
+    guard let name, !name.isEmpty else { throw Refusal(400, "Missing name: the event has none") }
     guard name.unicodeScalars.count <= EventName.longest else {
       throw Refusal(400, "Invalid event name: it is longer than \(EventName.longest) characters")
     }
     guard !EventName.isReserved(name) else {
       throw Refusal(400, "Invalid event name: names that begin with pusher: or pusher_internal: are reserved")
     }
-    let names = body.channels ?? body.channel.map { [$0] } ?? []
-    guard (1...Limits.channelsPerEvent).contains(names.count) else {
+    guard (1...Limits.channelsPerEvent).contains(channels.count) else {
       throw Refusal(
-        400, "Invalid channels: the event names \(names.count), and must name 1 to \(Limits.channelsPerEvent)")
+        400, "Invalid channels: the event names \(channels.count), and must name 1 to \(Limits.channelsPerEvent)")
     }
-    guard let data = body.data?.string else { throw Refusal(400, "Missing data: the event has none") }
+    guard let data else { throw Refusal(400, "Missing data: the event has none") }
     guard data.utf8.count <= Limits.dataBytes else {
       throw Refusal(
         413, "The data content of this event exceeds the allowed maximum (\(Limits.dataBytes) bytes)")
     }
-    if let socketID = body.socketID, !Self.isSocketID(socketID) {
+    if let exceptSocketID, !Self.isSocketID(exceptSocketID) {
       throw Refusal(400, "Invalid socket_id: it must be two numbers joined by a dot")
     }
     self.name = name
-    self.channels = try Self.distinct(names)
+    self.channels = try Self.distinct(channels)
     self.data = data
-    exceptSocketID = body.socketID
-    info = try ChannelAttribute.parse(body.info)
+    self.exceptSocketID = exceptSocketID
+    self.info = info
+    // Each channel has a key of its own, so the data fit one of them at most.
+    if self.channels.count > 1, self.channels.contains(where: \.isEncrypted) {
+      throw Refusal(400, "Invalid channels: an event cannot go to multiple channels when one of them is encrypted")
+    }
   }
 
   private static func distinct(_ names: [String]) throws(Refusal) -> [ChannelName] {
@@ -118,7 +130,7 @@ extension PublishedEvent {
 
 extension ChannelName {
   static func checked(_ name: String) throws(Refusal) -> ChannelName {
-    guard let channel = ChannelName(name) else {
+    guard let channel = ChannelName(service: name) else {
       throw Refusal(
         400,
         "Invalid channel name: \"\(name.prefix(ChannelName.longestAccepted))\" must be 1 to \(longestAccepted) of the "

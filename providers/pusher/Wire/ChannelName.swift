@@ -1,6 +1,7 @@
 /// What a channel's name says about it. Source: the prefix table of the Channels protocol, longest prefix first.
 package struct ChannelName: Hashable, Sendable {
-  package enum Access: Hashable, Sendable { case everybody, signed, members }
+  /// `user`: the one user that a server sends to.
+  package enum Access: Hashable, Sendable { case everybody, signed, members, user }
 
   package let text: String
   package let access: Access
@@ -34,7 +35,33 @@ package struct ChannelName: Hashable, Sendable {
     }
   }
 
+  /// Also a user's own channel, `#server-to-user-ID`, which a client asks for only after it has signed in.
+  package init?(service text: String) {
+    guard text.hasPrefix(Self.userPrefix) else {
+      self.init(text)
+      return
+    }
+    let id = text.dropFirst(Self.userPrefix.count)
+    guard Self.isUserID(id), text.utf8.count <= Self.longestAccepted else { return nil }
+    self.init(user: text)
+  }
+
+  private init(user text: String) {
+    self.text = text
+    (access, isCache, isEncrypted) = (.user, false, false)
+  }
+
+  package static let userPrefix = "#server-to-user-"
+
+  /// Whether somebody may sign in as `id`: letters, digits and signs, as in names.
+  package static func isUserID(_ id: some StringProtocol) -> Bool { !id.isEmpty && id.utf8.allSatisfy(isAllowed) }
+
+  /// Whose channel it is; nil for a channel of several.
+  package var userID: String? { access == .user ? String(text.dropFirst(Self.userPrefix.count)) : nil }
+
   package var isPresence: Bool { access == .members }
+  /// Whether a client needs a signature.
+  package var isSigned: Bool { access == .signed || access == .members }
 
   private static func isAllowed(_ byte: UInt8) -> Bool {
     switch byte {
@@ -71,4 +98,7 @@ package enum Limits {
   package static let userInfoBytes = 1024
   /// How long a cache channel keeps its event, in seconds.
   package static let cacheSeconds: Double = 1800
+  package static let watchlistUsers = 100
+  /// From so many subscribers up, their number is told only every few seconds.
+  package static let countedAtOnce = 100
 }

@@ -13,6 +13,22 @@ package struct Frame: Sendable, Decodable {
     case userID = "user_id"
   }
 
+  package init(event: String, channel: String?, data: FrameData?, userID: String? = nil) {
+    self.event = event
+    self.channel = channel
+    self.data = data
+    self.userID = userID
+  }
+
+  /// A user id may be a number: many services have no others.
+  package init(from decoder: any Decoder) throws {
+    let members = try decoder.container(keyedBy: CodingKeys.self)
+    event = try members.decode(String.self, forKey: .event)
+    channel = try members.decodeIfPresent(String.self, forKey: .channel)
+    data = try members.decodeIfPresent(FrameData.self, forKey: .data)
+    userID = members.contains(.userID) ? (try? members.decode(JSONValue.self, forKey: .userID))?.text : nil
+  }
+
   /// Nil when the text is not a JSON object with an event's name.
   package init?(text: String) {
     guard let frame = JSONText.decode(Frame.self, from: text) else { return nil }
@@ -40,6 +56,16 @@ package enum FrameText {
     }
     bytes.append(UInt8(ascii: "}"))
     return String(decoding: bytes, as: UTF8.self)
+  }
+
+  /// An event from a client: `data` is JSON text and travels as the value that it is.
+  package static func client(_ event: String, channel: String, json data: String) -> String {
+    #"{"event":\#(JSONText.quoted(event)),"channel":\#(JSONText.quoted(channel)),"data":\#(data)}"#
+  }
+
+  /// What a client sends to say who it is.
+  package static func signIn(auth: String, userData: String) -> String {
+    object("pusher:signin", ["auth": .string(auth), "user_data": .string(userData)])
   }
 
   /// A frame whose `data` is an object: what clients send, and errors.

@@ -60,6 +60,9 @@ package struct AppKey: Sendable {
 
   /// `KEY:SIGNATURE`, as a sign-in carries it. `userData` is the string exactly as it travels.
   package func userAuth(socketID: String, userData: String) -> String {
-    "\(key):\(signature(of: "\(socketID)::user::\(userData)"))"
+    "\(key):\(signature(of: Self.userString(socketID: socketID, userData: userData)))"
   }
+
+  /// What a sign-in's signature covers.
+  package static func userString(socketID: String, userData: String) -> String { "\(socketID)::user::\(userData)" }
 }

@@ -1,0 +1,55 @@
+import FerryCore
+import FerryRuntime
+
+/// The names that Twilio's users gave themselves, kept for a while. That one has no profile is normal.
+final class DisplayNames: Sendable {
+  private struct Entry {
+    /// Nil when there is none.
+    var name: String?
+    var expires: Timestamp
+  }
+
+  private let api: TwilioAPI
+  private let clock: any FerryClock
+  private let entries = Locked(Remembered<String, Entry>(capacity: 10_000))
+  private static let lifetime = Duration.seconds(600)
+  private static let lifetimeOfFailure = Duration.seconds(30)
+  /// A name is not worth waiting for.
+  private static let deadline = Duration.milliseconds(500)
+
+  init(api: TwilioAPI, clock: any FerryClock) {
+    self.api = api
+    self.clock = clock
+  }
+
+  /// What is known, without asking.
+  func known(_ identity: String) -> String? { entries.withLock { $0[identity]?.name } }
+
+  func name(of identity: String) async -> String? {
+    // Phones and the like have no profile.
+    guard !identity.isEmpty, !identity.hasPrefix("+"), !identity.contains(":") else { return nil }
+    let now = clock.now()
+    let entry = entries.withLock { $0[identity] }
+    if let entry, entry.expires > now { return entry.name }
+    var name: String?
+    var lifetime = Self.lifetime
+    do throws(FerryError) {
+      let user = try await api.get(api.url("Users", identity), doing: "read a user's name", deadline: Self.deadline)
+      name = user["friendly_name"]?.string.flatMap { $0.isEmpty ? nil : $0 }
+    } catch {
+      if error.code != .notFound {
+        name = entry?.name
+        lifetime = Self.lifetimeOfFailure
+      }
+    }
+    let found = Entry(name: name, expires: now.advanced(by: lifetime))
+    entries.withLock { $0[identity] = found }
+    return name
+  }
+
+  /// Told by a webhook.
+  func changed(_ identity: String, to name: String?) {
+    let entry = Entry(name: name.flatMap { $0.isEmpty ? nil : $0 }, expires: clock.now().advanced(by: Self.lifetime))
+    entries.withLock { $0[identity] = entry }
+  }
+}
