@@ -1,6 +1,6 @@
 # Every target installs what it needs and is missing, and may be run again at any time.
 .DEFAULT_GOAL := help
-.PHONY: help demo build install test test-quick lint fault sanitize bench setup setup-tests
+.PHONY: help demo build install test test-quick lint fault sanitize bench screenshots setup setup-tests
 
 PREFIX ?= /usr/local
 DESTDIR ?=
@@ -36,6 +36,7 @@ test: setup-tests lint ## Check the style, build with warnings as errors, run al
 	$(WIDTH) swift test --skip-build --parallel --filter '^FaultTests\.'
 	FERRY_MEASURE=1 swift test --skip-build --filter MemoryTests
 	.venv/bin/python -m pytest Tests/peers
+	.venv/bin/python -m pytest -n 2 Tests/browser
 
 test-quick: setup ## Run the unit tests
 	swift build --build-tests
@@ -58,8 +59,12 @@ bench: setup ## Measure; prints JSON
 	swift build $(RELEASE) --product ferry-bench
 	.build/release/ferry-bench
 
+screenshots: setup-tests ## Take pictures of the pages, into screenshots/
+	swift build --product ferry
+	.venv/bin/python Tests/browser/screenshots.py screenshots
+
 setup:
 	@tools/setup packages
 
 setup-tests:
-	@tools/setup packages python
+	@tools/setup packages python browser
