@@ -1,6 +1,6 @@
 # Every target installs what it needs and is missing, and may be run again at any time.
 .DEFAULT_GOAL := help
-.PHONY: help demo build install test test-quick lint fault sanitize bench screenshots setup setup-tests
+.PHONY: help demo build install test test-quick lint fault sanitize bench test-browser screenshots setup setup-tests setup-browser
 
 PREFIX ?= /usr/local
 DESTDIR ?=
@@ -36,7 +36,6 @@ test: setup-tests lint ## Check the style, build with warnings as errors, run al
 	$(WIDTH) swift test --skip-build --parallel --filter '^FaultTests\.'
 	FERRY_MEASURE=1 swift test --skip-build --filter MemoryTests
 	.venv/bin/python -m pytest Tests/peers
-	.venv/bin/python -m pytest -n 2 Tests/browser
 
 test-quick: setup ## Run the unit tests
 	swift build --build-tests
@@ -59,7 +58,11 @@ bench: setup ## Measure; prints JSON
 	swift build $(RELEASE) --product ferry-bench
 	.build/release/ferry-bench
 
-screenshots: setup-tests ## Take pictures of the pages, into screenshots/
+test-browser: setup-browser ## Test the pages in a real browser
+	swift build --product ferry
+	.venv/bin/python -m pytest -n 2 Tests/browser
+
+screenshots: setup-browser ## Take pictures of the pages, into screenshots/
 	swift build --product ferry
 	.venv/bin/python Tests/browser/screenshots.py screenshots
 
@@ -67,4 +70,7 @@ setup:
 	@tools/setup packages
 
 setup-tests:
+	@tools/setup packages python
+
+setup-browser:
 	@tools/setup packages python browser
