@@ -68,7 +68,7 @@ def replay(four, expected, say):
     writer.join()
 
 
-# Runs when asked for: three times of four it passes, and the fourth time rows of one second come in another order after
+# Runs when asked for: it passed once in three runs. In the others rows of one second came in another order after
 # a restart, or some come late. Not solved yet.
 @pytest.mark.skipif("FERRY_UNSOLVED" not in os.environ, reason="not solved yet; FERRY_UNSOLVED=1 runs it")
 @pytest.mark.timeout(600)
