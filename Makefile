@@ -1,6 +1,6 @@
 # Every target installs what it needs and is missing, and may be run again at any time.
 .DEFAULT_GOAL := help
-.PHONY: help demo build install test test-quick lint fault sanitize bench setup setup-tests
+.PHONY: help demo build install test test-quick lint fault sanitize bench test-browser screenshots setup setup-tests setup-browser
 
 PREFIX ?= /usr/local
 DESTDIR ?=
@@ -58,8 +58,19 @@ bench: setup ## Measure; prints JSON
 	swift build $(RELEASE) --product ferry-bench
 	.build/release/ferry-bench
 
+test-browser: setup-browser ## Test the pages in a real browser
+	swift build --product ferry
+	.venv/bin/python -m pytest -n 2 Tests/browser
+
+screenshots: setup-browser ## Take pictures of the pages, into screenshots/
+	swift build --product ferry
+	.venv/bin/python Tests/browser/screenshots.py screenshots
+
 setup:
 	@tools/setup packages
 
 setup-tests:
 	@tools/setup packages python
+
+setup-browser:
+	@tools/setup packages python browser

@@ -8,6 +8,20 @@ func module(
   .target(name: name, dependencies: dependencies, path: path, exclude: documents)
 }
 
+/// The files of a page, which become constants of the program.
+func pageFiles(_ page: String) -> [Resource] {
+  let files = [
+    "chat": [
+      "chat.html", "actions.js", "chat.css", "composer.js", "drops.js", "extra.css", "icon.svg",
+      "jump.js", "log.js", "main.js", "mentions.js", "menu.js", "net.js", "notices.js", "outbox.js",
+      "reading.js", "room.js", "rooms.js", "row.js", "search.js", "sign-in.js", "text.js", "timeline.js",
+      "tray.js", "viewer.js", "words.js",
+    ],
+    "start": ["start.html", "start.css", "start.js"],
+  ]
+  return (files[page] ?? []).map { .embedInCode("\(page)/\($0)") }
+}
+
 let package = Package(
   name: "ferry",
   products: [
@@ -47,13 +61,16 @@ let package = Package(
       "TwilioProvider",
       ["FerryCore", "FerryRuntime", "FerryTransport", "FerryConfig", "FerryChat"],
       path: "providers/twilio", documents: ["README.md"]),
+    .target(
+      name: "FerryPages", dependencies: ["FerryCore", "FerryRuntime", "FerryTransport"],
+      resources: ["chat", "start"].flatMap(pageFiles)),
     module("FerryTestKit", ["FerryCore", "FerryRuntime"]),
 
     .executableTarget(
       name: "ferry",
       dependencies: [
         "FerryCore", "FerryRuntime", "FerryTransport", "FerryConfig", "FerryStorage", "FerryChat", "FerryRelay",
-        "LocalProvider", "PusherProvider", "TwilioProvider", "BackendlessProvider",
+        "FerryPages", "LocalProvider", "PusherProvider", "TwilioProvider", "BackendlessProvider",
       ]),
     .executableTarget(
       name: "ferry-bench",
@@ -65,6 +82,7 @@ let package = Package(
     .testTarget(name: "FerryConfigTests", dependencies: ["FerryCore", "FerryConfig"]),
     .testTarget(name: "FerryStorageTests", dependencies: ["FerryCore", "FerryRuntime", "FerryStorage"]),
     .testTarget(name: "FerryChatTests", dependencies: ["FerryCore", "FerryRuntime", "FerryStorage", "FerryChat"]),
+    .testTarget(name: "FerryPagesTests", dependencies: ["FerryTransport", "FerryPages"]),
     .testTarget(
       name: "FerryRelayTests",
       dependencies: ["FerryCore", "FerryRuntime", "FerryTransport", "FerryStorage", "FerryRelay", "FerryTestKit"]),

@@ -2,8 +2,10 @@ import BackendlessProvider
 import FerryChat
 import FerryConfig
 import FerryCore
+import FerryPages
 import FerryRuntime
 import FerryTransport
+import LocalProvider
 import PusherProvider
 import TwilioProvider
 
@@ -16,6 +18,16 @@ struct Facade: Sendable {
   var run: @Sendable () async -> Void = {}
   /// Tells its clients to come back later, in the protocol's own words.
   var sayGoodbye: @Sendable () async -> Void = {}
+
+  /// The same with the chat page on its port, and with the API that the page talks to: the local server's, over the
+  /// chat of this service. The service answers everything else.
+  func showing(_ pages: Pages, of api: LocalServer, withStart: Bool) -> Facade {
+    Facade(
+      handle: { [handle] request in
+        if let page = pages.answer(request, withStart: withStart) { return page }
+        return LocalServer.owns(request) ? await api.handle(request) : await handle(request)
+      }, bodyBytes: bodyBytes, run: run, sayGoodbye: sayGoodbye)
+  }
 }
 
 /// Makes the facades. Adding one is one line in `all`.

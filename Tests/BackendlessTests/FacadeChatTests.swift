@@ -8,7 +8,7 @@ import Testing
 @testable import BackendlessProvider
 
 /// Rows, published messages and messages of the chat as one and the same.
-@Suite(.timeLimit(.minutes(2))) struct FacadeChatTests {
+@Suite(.timeLimit(.minutes(5))) struct FacadeChatTests {
   private func history(_ service: Service, _ room: ChannelID) async throws -> [Message] {
     try await service.chat.history(of: room, order: .oldestFirst, limit: 100).messages
       .filter { $0.deleted == nil }.map(\.message)

@@ -6,7 +6,7 @@ import Testing
 
 @testable import BackendlessProvider
 
-@Suite(.timeLimit(.minutes(3))) struct FacadeDataTests {
+@Suite(.timeLimit(.minutes(5))) struct FacadeDataTests {
   @Test func `a row is made, changed, read and deleted`() async throws {
     try await Service.serving { service in
       let made = try await service.call(

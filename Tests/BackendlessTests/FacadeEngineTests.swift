@@ -6,7 +6,7 @@ import Testing
 
 @testable import BackendlessProvider
 
-@Suite(.timeLimit(.minutes(2))) struct FacadeEngineTests {
+@Suite(.timeLimit(.minutes(5))) struct FacadeEngineTests {
   @Test func `the first poll answers as each version's clients know it`() async throws {
     try await Service.serving { service in
       let (sid, four) = try await service.open(.four)

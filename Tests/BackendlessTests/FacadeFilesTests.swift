@@ -8,7 +8,7 @@ import Testing
 
 @testable import BackendlessProvider
 
-@Suite(.timeLimit(.minutes(3))) struct FacadeFilesTests {
+@Suite(.timeLimit(.minutes(5))) struct FacadeFilesTests {
   static let png: [UInt8] = [0x89, 0x50, 0x4e, 0x47, 0x0d, 0x0a, 0x1a, 0x0a, 1, 2, 3]
 
   private func form(_ bytes: [UInt8], name: String = "pic.png", type: String = "image/png") -> [UInt8] {

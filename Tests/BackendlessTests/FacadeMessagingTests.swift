@@ -7,7 +7,7 @@ import Testing
 
 @testable import BackendlessProvider
 
-@Suite(.timeLimit(.minutes(2))) struct FacadeMessagingTests {
+@Suite(.timeLimit(.minutes(5))) struct FacadeMessagingTests {
   @Test func `what became of a message is known, and what was delivered cannot be called back`() async throws {
     try await Service.serving { service in
       let published = try await service.publish("hi", to: "комната 1", ["publishPolicy": "PUBSUB"])

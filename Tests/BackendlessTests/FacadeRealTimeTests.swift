@@ -7,7 +7,7 @@ import Testing
 
 @testable import BackendlessProvider
 
-@Suite(.timeLimit(.minutes(2))) struct FacadeRealTimeTests {
+@Suite(.timeLimit(.minutes(5))) struct FacadeRealTimeTests {
   @Test(arguments: [EngineVersion.three, .four])
   func `a message arrives with all its members, at every listener and at its publisher`(
     version: EngineVersion

@@ -7,7 +7,7 @@ import Testing
 
 @testable import BackendlessProvider
 
-@Suite(.timeLimit(.minutes(2))) struct FacadeUsersTests {
+@Suite(.timeLimit(.minutes(5))) struct FacadeUsersTests {
   @Test func `a user registers, logs in and out`() async throws {
     try await Service.serving { service in
       let body: JSONValue = ["email": "ann@example.com", "password": "secret-1", "name": "Ann", "blUserLocale": "en"]

@@ -77,7 +77,9 @@ final class Service: Sendable {
     for (name, value) in headers { all.add(name, value) }
     let url = path.hasPrefix("http") ? path : server.url + path
     let response = try await client.send(
-      ClientRequest(method: method, url: url, headers: all, body: body.map(ClientRequest.Body.bytes) ?? .none))
+      ClientRequest(
+        method: method, url: url, headers: all, body: body.map(ClientRequest.Body.bytes) ?? .none,
+        deadline: .seconds(120)))
     return Answer(
       status: response.status, headers: response.headers, bytes: try await response.collect(upTo: 64 << 20))
   }
@@ -116,7 +118,7 @@ final class Service: Sendable {
     let port = server.port
     return try await client.webSocket(
       "ws://127.0.0.1:\(port)/\(Self.appID)/?\(query ?? self.query)&EIO=\(version.rawValue)&transport=websocket\(session)",
-      settings: WebSocketSettings(pingAfter: nil), deadline: .seconds(10))
+      settings: WebSocketSettings(pingAfter: nil), deadline: .seconds(120))
   }
 
   /// A client that has joined the namespace over a WebSocket.

@@ -10,10 +10,11 @@ private let allowedImports: [String: Set<String>] = [
   "Sources/FerryStorage": ["FerryCore", "FerryRuntime", "CSQLite"],
   "Sources/FerryChat": ["FerryCore", "FerryRuntime", "FerryStorage"],
   "Sources/FerryRelay": ["FerryCore", "FerryRuntime", "FerryTransport", "FerryStorage"],
+  "Sources/FerryPages": ["FerryCore", "FerryRuntime", "FerryTransport"],
   "Sources/FerryTestKit": ["FerryCore", "FerryRuntime"],
   "Sources/ferry": [
     "FerryCore", "FerryRuntime", "FerryTransport", "FerryConfig", "FerryStorage", "FerryChat", "FerryRelay",
-    "LocalProvider", "PusherProvider", "TwilioProvider", "BackendlessProvider",
+    "FerryPages", "LocalProvider", "PusherProvider", "TwilioProvider", "BackendlessProvider",
   ],
   "Sources/ferry-bench": [
     "FerryCore", "FerryRuntime", "FerryTransport", "FerryConfig", "FerryStorage", "FerryChat", "FerryRelay",

@@ -28,6 +28,12 @@ enum Demo {
     let folder = try DataFolder(arguments["data"])
     defer { folder.removeIfTemporary() }
     let services = try LocalServices(section, data: folder.path, session)
+    // The demo's data is for everybody at this machine, and so is its token.
+    let token = section.local?.tokens.first { $0.user == nil }?.token.reveal()
+    services.show(
+      (configuration.bridges.first?.addresses ?? []).compactMap { address in
+        configuration.accounts[address.account].map { ($0.provider, address.channel) }
+      }, token: token)
     let relay = try RelayService(
       configuration, journal: "\(folder.path)/relay.db", services: services.ports, session)
     let host = Host(session: session, signals: invocation.signals)
@@ -45,6 +51,7 @@ enum Demo {
     for bridge in configuration.bridges {
       text += "  bridge \(bridge.name): \(bridge.addresses.map(\.description).joined(separator: " <-> "))\n"
     }
+    if let start = urls["local"] { text += "\n  Open \(start)/ in a browser to see the services side by side.\n" }
     text += """
 
       Try it in another terminal:
