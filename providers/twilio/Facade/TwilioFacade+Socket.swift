@@ -93,8 +93,7 @@ extension TwilioFacade {
       if refusal.status < 500 { socket.close() }
       return
     }
-    hub.withLock { $0.admit(socket.id, token, takesTyping: takesTyping) }
-    _ = tokenNews.offer(())
+    // The answer goes first: nothing else may come before it.
     Self.reply(
       to: packet, socket,
       more: [
@@ -103,6 +102,8 @@ extension TwilioFacade {
         "offline_storage": ["ip_messaging": [:]], "init_registrations": [], "debug_info": [:],
         "capabilities": ["client_update"],
       ])
+    hub.withLock { $0.admit(socket.id, token, takesTyping: takesTyping) }
+    _ = tokenNews.offer(())
   }
 
   private func renew(_ packet: TwilsockPacket, _ identity: String, _ socket: WebSocket) {
@@ -111,9 +112,9 @@ extension TwilioFacade {
       guard token.identity == identity else {
         throw FerryError(.forbidden, "The new token is for another identity.", cause: "20103")
       }
+      Self.reply(to: packet, socket)
       hub.withLock { $0.renew(socket.id, until: token.expires) }
       _ = tokenNews.offer(())
-      Self.reply(to: packet, socket)
     } catch {
       Self.refuse(packet, error, socket)
     }
