@@ -1,6 +1,6 @@
 # Every target installs what it needs and is missing, and may be run again at any time.
 .DEFAULT_GOAL := help
-.PHONY: help demo build install test test-quick lint fault sanitize bench setup setup-tests
+.PHONY: help demo build install test test-quick lint fault sanitize bench screenshots setup setup-tests
 
 PREFIX ?= /usr/local
 DESTDIR ?=
@@ -8,6 +8,8 @@ DESTDIR ?=
 # One file that needs no Swift installation, and starts in half the time.
 RELEASE := -c release --static-swift-stdlib
 SWIFT_SOURCES := Sources providers Tests Package.swift
+# Tests have limits of time, which more of them at once than the machine has cores for would run into.
+WIDTH := SWT_EXPERIMENTAL_MAXIMUM_PARALLELIZATION_WIDTH=8
 # Fast tests: no killing, no built commands, no foreign clients.
 QUICK := --skip '^FaultTests\.' --skip '^CommandTests\.'
 
@@ -30,24 +32,26 @@ install: build ## Install into PREFIX (default /usr/local), below DESTDIR
 
 test: setup-tests lint ## Check the style, build with warnings as errors, run all tests
 	swift build --build-tests
-	swift test --skip-build --parallel
+	$(WIDTH) swift test --skip-build --parallel --skip '^FaultTests\.'
+	$(WIDTH) swift test --skip-build --parallel --filter '^FaultTests\.'
 	FERRY_MEASURE=1 swift test --skip-build --filter MemoryTests
 	.venv/bin/python -m pytest Tests/peers
+	.venv/bin/python -m pytest -n 2 Tests/browser
 
 test-quick: setup ## Run the unit tests
 	swift build --build-tests
-	swift test --skip-build --parallel $(QUICK)
+	$(WIDTH) swift test --skip-build --parallel $(QUICK)
 
 lint: ## Check the style
 	swift format lint --strict --recursive $(SWIFT_SOURCES)
 
 fault: setup ## Inject faults for longer than "make test" does
 	swift build --build-tests
-	FERRY_SEEDS=5000 swift test --skip-build --filter '^FaultTests\.'
+	FERRY_SEEDS=5000 $(WIDTH) swift test --skip-build --filter '^FaultTests\.'
 
 sanitize: setup ## Run the unit and contract tests under the thread and address sanitizers
-	swift test --sanitize=thread -Xswiftc -DTSAN --scratch-path .build-tsan $(QUICK) --skip '^SoundnessTests\.'
-	LSAN_OPTIONS=suppressions=tools/leaks.txt:print_suppressions=0 \
+	$(WIDTH) swift test --sanitize=thread -Xswiftc -DTSAN --scratch-path .build-tsan $(QUICK) --skip '^SoundnessTests\.'
+	LSAN_OPTIONS=suppressions=tools/leaks.txt:print_suppressions=0 $(WIDTH) \
 	  swift test --sanitize=address --scratch-path .build-asan $(QUICK) --skip '^SoundnessTests\.'
 
 bench: setup ## Measure; prints JSON
@@ -55,8 +59,12 @@ bench: setup ## Measure; prints JSON
 	swift build $(RELEASE) --product ferry-bench
 	.build/release/ferry-bench
 
+screenshots: setup-tests ## Take pictures of the pages, into screenshots/
+	swift build --product ferry
+	.venv/bin/python Tests/browser/screenshots.py screenshots
+
 setup:
 	@tools/setup packages
 
 setup-tests:
-	@tools/setup packages python
+	@tools/setup packages python browser

@@ -8,6 +8,20 @@ func module(
   .target(name: name, dependencies: dependencies, path: path, exclude: documents)
 }
 
+/// The files of a page, which become constants of the program.
+func pageFiles(_ page: String) -> [Resource] {
+  let files = [
+    "chat": [
+      "chat.html", "actions.js", "chat.css", "composer.js", "drops.js", "extra.css", "icon.svg",
+      "jump.js", "log.js", "main.js", "mentions.js", "menu.js", "net.js", "notices.js", "outbox.js",
+      "reading.js", "room.js", "rooms.js", "row.js", "search.js", "sign-in.js", "text.js", "timeline.js",
+      "tray.js", "viewer.js", "words.js",
+    ],
+    "start": ["start.html", "start.css", "start.js"],
+  ]
+  return (files[page] ?? []).map { .embedInCode("\(page)/\($0)") }
+}
+
 let package = Package(
   name: "ferry",
   products: [
@@ -40,16 +54,23 @@ let package = Package(
       ["FerryCore", "FerryRuntime", "FerryTransport", "FerryConfig", "FerryChat", "CSodium"],
       path: "providers/pusher", documents: ["README.md"]),
     module(
+      "BackendlessProvider",
+      ["FerryCore", "FerryRuntime", "FerryTransport", "FerryConfig", "FerryChat"],
+      path: "providers/backendless", documents: ["README.md"]),
+    module(
       "TwilioProvider",
       ["FerryCore", "FerryRuntime", "FerryTransport", "FerryConfig", "FerryChat"],
       path: "providers/twilio", documents: ["README.md"]),
+    .target(
+      name: "FerryPages", dependencies: ["FerryCore", "FerryRuntime", "FerryTransport"],
+      resources: ["chat", "start"].flatMap(pageFiles)),
     module("FerryTestKit", ["FerryCore", "FerryRuntime"]),
 
     .executableTarget(
       name: "ferry",
       dependencies: [
         "FerryCore", "FerryRuntime", "FerryTransport", "FerryConfig", "FerryStorage", "FerryChat", "FerryRelay",
-        "LocalProvider", "PusherProvider", "TwilioProvider",
+        "FerryPages", "LocalProvider", "PusherProvider", "TwilioProvider", "BackendlessProvider",
       ]),
     .executableTarget(
       name: "ferry-bench",
@@ -61,6 +82,7 @@ let package = Package(
     .testTarget(name: "FerryConfigTests", dependencies: ["FerryCore", "FerryConfig"]),
     .testTarget(name: "FerryStorageTests", dependencies: ["FerryCore", "FerryRuntime", "FerryStorage"]),
     .testTarget(name: "FerryChatTests", dependencies: ["FerryCore", "FerryRuntime", "FerryStorage", "FerryChat"]),
+    .testTarget(name: "FerryPagesTests", dependencies: ["FerryTransport", "FerryPages"]),
     .testTarget(
       name: "FerryRelayTests",
       dependencies: ["FerryCore", "FerryRuntime", "FerryTransport", "FerryStorage", "FerryRelay", "FerryTestKit"]),
@@ -73,6 +95,12 @@ let package = Package(
         "FerryCore", "FerryRuntime", "FerryTransport", "FerryConfig", "FerryChat", "FerryTestKit", "PusherProvider",
       ]),
     .testTarget(
+      name: "BackendlessTests",
+      dependencies: [
+        "FerryCore", "FerryRuntime", "FerryTransport", "FerryConfig", "FerryChat", "FerryTestKit",
+        "BackendlessProvider",
+      ]),
+    .testTarget(
       name: "TwilioTests",
       dependencies: [
         "FerryCore", "FerryRuntime", "FerryTransport", "FerryConfig", "FerryChat", "FerryTestKit", "TwilioProvider",
@@ -81,7 +109,7 @@ let package = Package(
       name: "ContractTests",
       dependencies: [
         "FerryCore", "FerryRuntime", "FerryTransport", "FerryConfig", "FerryChat", "FerryTestKit",
-        "LocalProvider", "PusherProvider", "TwilioProvider",
+        "LocalProvider", "PusherProvider", "TwilioProvider", "BackendlessProvider",
       ]),
     .testTarget(
       name: "FaultTests",

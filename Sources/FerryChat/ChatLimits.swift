@@ -16,6 +16,8 @@ package struct ChatLimits: Hashable, Sendable {
   package var fileBytes: Int64 = 64 * 1024 * 1024
   /// Messages or events in one page.
   package var page = 500
+  /// Unread messages are counted up to here.
+  package var unread = 100
   /// How long typing lasts without renewal.
   package var typingLasts: Duration = .seconds(5)
 

@@ -146,4 +146,14 @@ package struct StoredFile: Hashable, Sendable {
   package var size: Int64
   /// As first uploaded.
   package var name: String
+  /// Of a picture whose head says it.
+  package var pixels: Attachment.Pixels?
+}
+
+/// Where one user stands in a room.
+package struct Standing: Hashable, Sendable {
+  /// Messages of others after the user's read mark; counted up to `ChatLimits.unread`.
+  package var unread: Int
+  /// The last message read; nil when none was.
+  package var read: MessageID?
 }

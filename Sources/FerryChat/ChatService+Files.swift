@@ -16,13 +16,18 @@ extension ChatService {
     let kept = try await shelf.store(bytes, limit: limits.fileBytes, expectedSHA256: expectedSHA256)
     let file = StoredFile(
       sha256: kept.sha256, mediaType: ImageType.of(kept.head) ?? MediaType.declared(mediaType), size: kept.size,
-      name: name)
+      name: name, pixels: ImageSize.of(kept.head))
     let now = clock.now()
     return try await database.write { connection in
       try connection.execute(
         "INSERT INTO files(sha256, media_type, size, name, created) VALUES (?, ?, ?, ?, ?) ON CONFLICT DO NOTHING",
         .text(file.sha256), .text(file.mediaType), .integer(file.size), .text(file.name),
         .integer(now.milliseconds))
+      if let pixels = file.pixels {
+        try connection.execute(
+          "INSERT INTO pictures(sha256, width, height) VALUES (?, ?, ?) ON CONFLICT DO NOTHING", .text(file.sha256),
+          SQLValue(pixels.width), SQLValue(pixels.height))
+      }
       return try Self.file(file.sha256, connection) ?? file
     }
   }
@@ -42,7 +47,16 @@ extension ChatService {
   static func file(_ sha256: String, _ connection: Connection) throws -> StoredFile? {
     guard FileShelf.isName(sha256) else { return nil }
     return try connection.first(
-      "SELECT sha256, media_type, size, name FROM files WHERE sha256 = ?", .text(sha256)
-    ) { StoredFile(sha256: $0.text(0), mediaType: $0.text(1), size: $0.integer(2), name: $0.text(3)) }
+      """
+      SELECT files.sha256, media_type, size, name, width, height
+      FROM files LEFT JOIN pictures ON pictures.sha256 = files.sha256 WHERE files.sha256 = ?
+      """, .text(sha256)
+    ) { row in
+      var file = StoredFile(sha256: row.text(0), mediaType: row.text(1), size: row.integer(2), name: row.text(3))
+      if let width = row.optionalInteger(4), let height = row.optionalInteger(5) {
+        file.pixels = .init(width: Int(width), height: Int(height))
+      }
+      return file
+    }
   }
 }

@@ -31,27 +31,37 @@ extension ChatService {
 
   /// One page of a room's messages, tombstones included, in the order asked for.
   ///
-  /// `after` and `before` are ids and exclusive, and need not be of messages that exist.
+  /// `after` and `before` are ids and exclusive, and need not be of messages that exist. `containing` leaves those whose
+  /// text has it, in upper or lower case where it is of ASCII letters.
   package func history(
-    of room: ChannelID, order: HistoryOrder, after: MessageID? = nil, before: MessageID? = nil, limit: Int
+    of room: ChannelID, order: HistoryOrder, after: MessageID? = nil, before: MessageID? = nil,
+    containing part: String? = nil, limit: Int
   ) async throws(FerryError) -> MessagePage {
     let limit = limits.checkPage(limit)
     let after = try bound(after, "after") ?? 0
     let before = try bound(before, "before") ?? .max
+    let pattern = part.map(Self.pattern)
     return try await database.read { connection in
       let row = try Self.existingRow(of: room, connection)
       let direction = order == .oldestFirst ? "ASC" : "DESC"
       var messages = try connection.rows(
         """
         SELECT \(MessageRow.columns) FROM messages
-        WHERE room = ? AND messages.id > ? AND messages.id < ? ORDER BY messages.id \(direction) LIMIT ?
-        """, .integer(row), .integer(after), .integer(before), SQLValue(limit + 1)
+        WHERE room = ?1 AND messages.id > ?2 AND messages.id < ?3
+          AND (?4 IS NULL OR (deleted IS NULL AND text LIKE ?4 ESCAPE '\\'))
+        ORDER BY messages.id \(direction) LIMIT ?5
+        """, .integer(row), .integer(after), .integer(before), SQLValue(pattern), SQLValue(limit + 1)
       ) { try MessageRow.message($0, room: room) }
       let isLast = messages.count <= limit
       if !isLast { messages.removeLast() }
       messages = try Self.withReactions(messages, connection)
       return MessagePage(messages: messages, next: isLast ? nil : messages.last?.message.id)
     }
+  }
+
+  /// What LIKE takes for "contains", with `\` before what it would take for a wildcard.
+  private static func pattern(_ part: String) -> String {
+    "%" + part.map { "%_\\".contains($0) ? "\\\($0)" : String($0) }.joined() + "%"
   }
 
   private func bound(_ id: MessageID?, _ what: String) throws(FerryError) -> Int64? {

@@ -71,7 +71,9 @@ extension ChatService {
     guard attributes.depth <= JSONValue.deepest else {
       throw FerryError(.badRequest, "The attributes are nested deeper than \(JSONValue.deepest) levels.")
     }
-    guard try Wire.json(attributes).utf8.count <= limits.extraBytes else {
+    var json = JSONWriter()
+    json.value(attributes)
+    guard json.utf8.count <= limits.extraBytes else {
       throw FerryError(.tooLarge, "The attributes are longer than \(limits.extraBytes) bytes.")
     }
   }

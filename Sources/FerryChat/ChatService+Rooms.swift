@@ -25,6 +25,27 @@ extension ChatService {
     }
   }
 
+  /// Where a user stands in rooms, in their order. A room that does not exist has nothing unread.
+  package func standings(of user: UserID, in rooms: [ChannelID]) async throws(FerryError) -> [Standing] {
+    let most = limits.unread
+    return try await database.read { connection in
+      try rooms.map { room in
+        guard let row = try Self.row(of: room, connection) else { return Standing(unread: 0, read: nil) }
+        let read = try connection.first(
+          "SELECT message FROM reads WHERE room = ? AND user = ? AND state = 'read'", .integer(row),
+          .text(user.rawValue)
+        ) { $0.integer(0) }
+        let unread = try connection.first(
+          """
+          SELECT COUNT(*) FROM (
+            SELECT 1 FROM messages WHERE room = ? AND id > ? AND author <> ? AND deleted IS NULL LIMIT ?)
+          """, .integer(row), .integer(read ?? 0), .text(user.rawValue), SQLValue(most)
+        ) { Int($0.integer(0)) }
+        return Standing(unread: unread ?? 0, read: read.map { MessageID(String($0)) })
+      }
+    }
+  }
+
   // MARK: Members
 
   /// Those in the room, longest first.

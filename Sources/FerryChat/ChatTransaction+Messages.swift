@@ -209,6 +209,7 @@ extension ChatTransaction {
       known.mediaType = file.mediaType
       known.size = file.size
       known.sha256 = sha256
+      known.pixels = file.pixels
       return known
     }
   }

@@ -1,7 +1,7 @@
 /// Images by their first bytes: what a browser may be told to show, whatever the uploader called it.
 enum ImageType {
-  /// How many bytes `of` wants to see.
-  static let headLength = 16
+  /// How many bytes `of` and `ImageSize.of` want to see: the size of a JPEG comes after its thumbnails and profiles.
+  static let headLength = 256 * 1024
 
   /// Nil for everything that is not a PNG, JPEG, GIF or WebP.
   /// Source: https://mimesniff.spec.whatwg.org/#matching-an-image-type-pattern

@@ -1,10 +1,11 @@
 import FerryCore
+import FerryRuntime
 import FerryStorage
 
 /// A row of `messages` as a `ChatMessage` and back.
 enum MessageRow {
   /// What most messages lack, in one column.
-  struct Extra: Codable {
+  struct Extra: Decodable {
     var attachments: [Wire.Attachment]?
     var mentions: [String]?
     var attributes: JSONValue?
@@ -14,6 +15,17 @@ enum MessageRow {
       self.attachments = attachments.isEmpty ? nil : attachments.map(Wire.Attachment.init)
       self.mentions = mentions.isEmpty ? nil : mentions.map(\.rawValue)
       self.attributes = attributes
+    }
+
+    /// The same members as its `Encodable` writes.
+    func json() throws(FerryError) -> String {
+      var json = JSONWriter()
+      json.begin()
+      try json.member("attachments", encoding: attachments)
+      try json.member("mentions", encoding: mentions)
+      json.member("attributes", attributes)
+      json.end()
+      return json.text
     }
   }
 
@@ -44,7 +56,7 @@ enum MessageRow {
 
   static func extra(_ message: Message) throws -> SQLValue {
     let extra = Extra(message.attachments, message.mentions, message.attributes)
-    return SQLValue(try extra.map { try Wire.json($0) })
+    return SQLValue(try extra.map { try $0.json() })
   }
 
   static func stamp(_ message: Message) throws -> SQLValue {

@@ -75,5 +75,9 @@ enum Schema {
       UNIQUE(collection, id));
     CREATE INDEX documents_in_order ON documents(collection, sequence);
     """,
+    """
+    CREATE TABLE pictures(
+      sha256 TEXT PRIMARY KEY, width INTEGER NOT NULL, height INTEGER NOT NULL) WITHOUT ROWID;
+    """,
   ]
 }

@@ -33,7 +33,7 @@ extension Wire.Message {
     json.member("client_id", client_id)
     try json.member("reactions", encoding: reactions)
     try json.member("stamp", encoding: stamp)
-    try json.member("attributes", encoding: attributes)
+    json.member("attributes", attributes)
     json.end()
   }
 

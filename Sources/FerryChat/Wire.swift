@@ -28,6 +28,9 @@ package enum Wire {
     package var type: String?
     package var size: Int64?
     package var sha256: String?
+    /// Pixels, of a picture that is stored here.
+    package var width: Int?
+    package var height: Int?
 
     package init(_ attachment: FerryCore.Attachment) {
       switch attachment.reference {
@@ -38,6 +41,8 @@ package enum Wire {
       type = attachment.mediaType
       size = attachment.size
       sha256 = attachment.sha256
+      width = attachment.pixels?.width
+      height = attachment.pixels?.height
     }
 
     package func attachment() throws(FerryError) -> FerryCore.Attachment {
@@ -49,7 +54,13 @@ package enum Wire {
       }
       return FerryCore.Attachment(
         name: name ?? "file", mediaType: type ?? "application/octet-stream", size: size, sha256: sha256,
-        reference: reference)
+        reference: reference, pixels: pixels)
+    }
+
+    /// What is no size of a picture counts as not declared.
+    private var pixels: FerryCore.Attachment.Pixels? {
+      guard let width, let height, width > 0, height > 0 else { return nil }
+      return .init(width: width, height: height)
     }
   }
 

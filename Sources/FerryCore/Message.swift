@@ -28,6 +28,17 @@ package enum AttachmentReference: Hashable, Sendable, Codable {
 
 /// A file with a message, described; its bytes come from `ChatProvider.attachment(_:)`.
 package struct Attachment: Hashable, Sendable, Codable {
+  /// How large a picture is, in pixels as stored.
+  package struct Pixels: Hashable, Sendable, Codable {
+    package var width: Int
+    package var height: Int
+
+    package init(width: Int, height: Int) {
+      self.width = width
+      self.height = height
+    }
+  }
+
   package var name: String
   /// As the source declares it, such as `image/png`. Not to be trusted.
   package var mediaType: String
@@ -36,15 +47,19 @@ package struct Attachment: Hashable, Sendable, Codable {
   /// Lower-case hexadecimal, when the source declares it.
   package var sha256: String?
   package var reference: AttachmentReference
+  /// Of a picture, when the source declares it.
+  package var pixels: Pixels?
 
   package init(
-    name: String, mediaType: String, size: Int64? = nil, sha256: String? = nil, reference: AttachmentReference
+    name: String, mediaType: String, size: Int64? = nil, sha256: String? = nil, reference: AttachmentReference,
+    pixels: Pixels? = nil
   ) {
     self.name = name
     self.mediaType = mediaType
     self.size = size
     self.sha256 = sha256
     self.reference = reference
+    self.pixels = pixels
   }
 }
 

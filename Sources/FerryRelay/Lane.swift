@@ -78,7 +78,9 @@ struct Lane: Sendable {
     while let first = rest.first, !stop.isStopping {
       let batch = plainRun(rest)
       if batch.count > 1 {
-        settled = try await sendBatch(batch, after: settled)
+        // A batch that was refused is still to be delivered, before anything behind it.
+        guard let sent = try await sendBatch(batch, after: settled) else { return }
+        settled = sent
         rest = rest.dropFirst(batch.count)
         continue
       }
@@ -112,14 +114,16 @@ struct Lane: Sendable {
 
   // MARK: Sending
 
+  /// Nil when the provider does not take the messages together.
   private func sendBatch(
     _ batch: [(Delivery, OutgoingMessage)], after settled: [Settlement]
-  ) async throws -> [Settlement] {
+  ) async throws -> [Settlement]? {
     guard let provider = provider as? any BatchingProvider, let last = batch.last else { return settled }
     let ids = batch.map(\.0.id)
     do throws(FerryError) { try await prepare(last.1) } catch {
       wake(try await journal.advance(settled: settled))
-      return try await batchFailed(ids, error)
+      try await batchFailed(ids, error)
+      return nil
     }
     Failpoint.beforeMark.pass()
     wake(try await journal.advance(settled: settled, sending: ids))
@@ -133,14 +137,16 @@ struct Lane: Sendable {
       count(batch.count)
       return zip(batch, copies).map { settlement(of: $0.0, links: [link($0.0, copy: $1)]) }
     } catch {
-      return try await batchFailed(ids, error)
+      try await batchFailed(ids, error)
+      return nil
     }
   }
 
-  private func batchFailed(_ ids: [Int64], _ error: FerryError) async throws -> [Settlement] {
-    // With attempts counted, each is sent by itself the next time: one bad message must not hold up the others.
+  /// With attempts counted, each is sent by itself the next time: one bad message must not hold up the others. Returns
+  /// when that may be at once.
+  private func batchFailed(_ ids: [Int64], _ error: FerryError) async throws {
     try await journal.failed(ids, error, isSending: !error.didNotAct)
-    if error.didNotAct, error.retry == .never, error.code != .badCredentials { return [] }
+    if error.didNotAct, error.retry == .never, error.code != .badCredentials { return }
     throw Pause(error: error)
   }
 

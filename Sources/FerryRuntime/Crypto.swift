@@ -29,6 +29,20 @@ package enum Crypto {
     return Array(output.prefix(Int(length)))
   }
 
+  /// A key made of a password so slowly that passwords cannot be guessed by trying. Takes its time on the calling thread.
+  /// Source: RFC 8018, 5.2 (PBKDF2)
+  package static func passwordKey(
+    _ kind: Digest, password: String, salt: [UInt8], rounds: Int, length: Int = 32
+  ) -> [UInt8] {
+    var key = [UInt8](repeating: 0, count: length)
+    let text = Array(password.utf8.map { CChar(bitPattern: $0) })
+    let isMade = PKCS5_PBKDF2_HMAC(
+      text, Int32(clamping: text.count), salt, Int32(clamping: salt.count), Int32(clamping: max(rounds, 1)),
+      kind.function, Int32(clamping: length), &key)
+    precondition(isMade == 1, "libcrypto makes a key of any password")
+    return key
+  }
+
   /// In a time that depends on the lengths only.
   package static func areEqual(_ left: some Collection<UInt8>, _ right: some Collection<UInt8>) -> Bool {
     let left = Array(left)

@@ -13,6 +13,9 @@ package struct JSONWriter: Sendable {
 
   package var text: String { String(decoding: bytes, as: UTF8.self) }
 
+  /// The text as UTF-8.
+  package var utf8: [UInt8] { bytes }
+
   package mutating func begin(_ bracket: Character = "{") {
     separate()
     bytes.append(bracket == "{" ? UInt8(ascii: "{") : UInt8(ascii: "["))
@@ -47,6 +50,30 @@ package struct JSONWriter: Sendable {
 
   package mutating func value(_ flag: Bool) { raw(flag ? "true" : "false") }
 
+  /// Any value; the members of objects in no order. A number that JSON lacks becomes null.
+  package mutating func value(_ value: JSONValue) {
+    switch value {
+    case .null: raw("null")
+    case .bool(let flag): self.value(flag)
+    case .integer(let number): self.value(number)
+    case .number(let number): raw(number.isFinite ? "\(number)" : "null")
+    case .string(let text): self.value(text)
+    case .array(let values):
+      begin("[")
+      for value in values { self.value(value) }
+      end("]")
+    case .object(let members):
+      begin()
+      for (name, value) in members {
+        self.value(name)
+        bytes.append(UInt8(ascii: ":"))
+        needsComma = false
+        self.value(value)
+      }
+      end()
+    }
+  }
+
   /// JSON that is written already.
   package mutating func raw(_ json: String) {
     separate()
@@ -59,6 +86,12 @@ package struct JSONWriter: Sendable {
     guard let text else { return }
     self.name(name)
     value(text)
+  }
+
+  package mutating func member(_ name: StaticString, _ value: JSONValue?) {
+    guard let value else { return }
+    self.name(name)
+    self.value(value)
   }
 
   /// A rare member, through `JSONEncoder`; left out when it is nil.

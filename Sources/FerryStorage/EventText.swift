@@ -81,7 +81,7 @@ enum EventText {
       try json.member("mentions", encoding: message.mentions)
     }
     try json.member("stamp", encoding: message.stamp)
-    try json.member("attributes", encoding: message.attributes)
+    json.member("attributes", message.attributes)
     json.end()
   }
 }

@@ -98,6 +98,7 @@ extension MemoryProvider: BatchingProvider {
   package func post(_ messages: [OutgoingMessage], to channel: ChannelID) async throws(FerryError) -> [MessageID] {
     let now = clock.now()
     let limit = capabilities.batch
+    try await perform(.batch) { _ in }
     return try await perform(.post) { state throws(FerryError) in
       guard messages.count <= limit else { throw FerryError(.badRequest, "The batch is too large.") }
       return messages.map { state.add(Self.message($0, at: now), key: $0.key, to: channel) }

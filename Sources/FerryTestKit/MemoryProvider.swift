@@ -7,7 +7,8 @@ package import FerryRuntime
 package final class MemoryProvider: Sendable {
   /// What a fault is meant for.
   package enum Write: Sendable, Hashable, CaseIterable {
-    case post, edit, delete, typing, upload, member, mark, react, find
+    /// Several posts in one are a `batch`, and a `post` as well.
+    case post, batch, edit, delete, typing, upload, member, mark, react, find
   }
 
   struct Fault: Sendable {

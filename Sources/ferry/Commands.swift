@@ -67,7 +67,9 @@ enum Commands {
   static let addressNotes = """
     ADDRESS is account:channel, with an account of the configuration, or a URL that needs none:
       local+http://TOKEN@127.0.0.1:8080/lobby
+      twilio://ACCOUNT_SID:AUTH_TOKEN@conversations.twilio.com/CONVERSATION
       pusher+http://KEY:SECRET@127.0.0.1:8082/apps/1001/chatroom
+      backendless://APP_ID:API_KEY@api.backendless.com/CHANNEL
       pusher://KEY:SECRET@api-eu.pusher.com/apps/1001/chatroom
     """
 

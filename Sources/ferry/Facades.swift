@@ -1,8 +1,11 @@
+import BackendlessProvider
 import FerryChat
 import FerryConfig
 import FerryCore
+import FerryPages
 import FerryRuntime
 import FerryTransport
+import LocalProvider
 import PusherProvider
 import TwilioProvider
 
@@ -15,6 +18,16 @@ struct Facade: Sendable {
   var run: @Sendable () async -> Void = {}
   /// Tells its clients to come back later, in the protocol's own words.
   var sayGoodbye: @Sendable () async -> Void = {}
+
+  /// The same with the chat page on its port, and with the API that the page talks to: the local server's, over the
+  /// chat of this service. The service answers everything else.
+  func showing(_ pages: Pages, of api: LocalServer, withStart: Bool) -> Facade {
+    Facade(
+      handle: { [handle] request in
+        if let page = pages.answer(request, withStart: withStart) { return page }
+        return LocalServer.owns(request) ? await api.handle(request) : await handle(request)
+      }, bodyBytes: bodyBytes, run: run, sayGoodbye: sayGoodbye)
+  }
 }
 
 /// Makes the facades. Adding one is one line in `all`.
@@ -26,7 +39,7 @@ struct FacadeEntry: Sendable {
   var limits: @Sendable (ConfigMapping) throws(FerryError) -> ChatLimits = { _ in ChatLimits() }
   let make: @Sendable (ConfigMapping, ChatService, Rehearsal?, Session) throws(FerryError) -> Facade
 
-  static let all = [pusher, twilio]
+  static let all = [pusher, twilio, backendless]
 
   static func entry(for section: FacadeSection) throws(FerryError) -> FacadeEntry {
     guard let entry = all.first(where: { $0.provider == section.provider }) else {
@@ -60,6 +73,26 @@ extension FacadeEntry {
       return Facade(
         handle: rehearsal?.wrap(facade.handle, failure: TwilioFacade.rehearsed) ?? facade.handle,
         bodyBytes: Int(settings.chatLimits.fileBytes) + (1 << 20), run: facade.run, sayGoodbye: facade.closeAll)
+    })
+}
+
+extension FacadeEntry {
+  fileprivate static let backendless = FacadeEntry(
+    provider: "backendless",
+    namespace: { mapping throws(FerryError) in "backendless-\(try BackendlessFacade.Settings(mapping).appID)" },
+    limits: { mapping throws(FerryError) in
+      var limits = ChatLimits()
+      limits.fileBytes = try BackendlessFacade.Settings(mapping).fileBytes
+      return limits
+    },
+    make: { mapping, chat, rehearsal, session throws(FerryError) in
+      let settings = try BackendlessFacade.Settings(mapping)
+      let facade = BackendlessFacade(
+        settings: settings, chat: chat, client: session.client, rehearsal: rehearsal, clock: session.clock,
+        logger: session.logger, metrics: session.metrics)
+      return Facade(
+        handle: rehearsal?.wrap(facade.handle, failure: BackendlessFacade.rehearsed) ?? facade.handle,
+        bodyBytes: settings.bodyBytes, run: facade.run, sayGoodbye: facade.closeAll)
     })
 }
 

@@ -1,6 +1,7 @@
 import FerryChat
 import FerryConfig
 import FerryCore
+import FerryPages
 import FerryRuntime
 import FerryTransport
 import FoundationEssentials
@@ -14,6 +15,8 @@ struct LocalServices: Sendable {
     let facade: Facade
   }
 
+  /// What people look at, on every port.
+  let pages = Pages()
   private let services: [Service]
   private let chats: [ChatService]
 
@@ -27,18 +30,18 @@ struct LocalServices: Sendable {
     let loop = try LoopExecutor(name: "ferry-serve")
     var services: [Service] = []
     var chats: [ChatService] = []
+    let tokens = (section.local?.tokens ?? []).map {
+      LocalServer.Token(token: $0.token.reveal(), user: $0.user, moderator: $0.moderator)
+    }
     if let section = section.local {
       var limits = ChatLimits()
       limits.fileBytes = section.fileBytes
       let chat = try Self.chat("local", data, limits, session)
       chats.append(chat)
-      let tokens = section.tokens.map {
-        LocalServer.Token(token: $0.token.reveal(), user: $0.user, moderator: $0.moderator)
-      }
       let local = LocalServer(chat: chat, tokens: tokens, logger: session.logger)
+      let facade = Facade(handle: local.handle).showing(pages, of: local, withStart: true)
       services.append(
-        try Self.service(
-          "local", section.listen, Facade(handle: local.handle), bodyBytes: Int(section.fileBytes), loop, session))
+        try Self.service("local", section.listen, facade, bodyBytes: Int(section.fileBytes), loop, session))
     }
     for section in section.facades {
       let entry = try FacadeEntry.entry(for: section)
@@ -46,17 +49,35 @@ struct LocalServices: Sendable {
         try entry.namespace(section.mapping), data, try entry.limits(section.mapping), session)
       chats.append(chat)
       let rehearsal = Rehearsal(section.rehearsal, clock: session.clock)
-      let facade = try entry.make(section.mapping, chat, rehearsal, session)
+      var facade = try entry.make(section.mapping, chat, rehearsal, session)
+      if !tokens.isEmpty {
+        facade = facade.showing(
+          pages, of: LocalServer(chat: chat, tokens: tokens, logger: session.logger), withStart: false)
+      }
       services.append(
         try Self.service(section.provider, section.listen, facade, bodyBytes: facade.bodyBytes, loop, session))
     }
     self.services = services
     self.chats = chats
+    if section.local != nil, let start = ports["local"] {
+      pages.show(
+        services.map { Pages.Pane(title: $0.name, port: $0.server.port, room: "lobby") }, onPort: start)
+    }
   }
 
   /// The bound ports by provider.
   var ports: [String: UInt16] { Dictionary(services.map { ($0.name, $0.server.port) }) { first, _ in first } }
   var urls: [String: String] { Dictionary(services.map { ($0.name, $0.server.url) }) { first, _ in first } }
+
+  /// Shows rooms side by side on the start page, each on its provider's port. Those of providers that are not served
+  /// here are left out. With `token`, people are signed in by themselves.
+  func show(_ rooms: [(provider: String, room: ChannelID)], token: String?) {
+    guard let start = ports["local"] else { return }
+    let panes = rooms.compactMap { provider, room in
+      ports[provider].map { Pages.Pane(title: provider, port: $0, room: room.rawValue, token: token) }
+    }
+    pages.show(panes, onPort: start)
+  }
 
   /// Until cancelled.
   func run() async {

@@ -1,3 +1,4 @@
+import BackendlessProvider
 import FerryChat
 import FerryConfig
 import FerryCore
@@ -29,7 +30,7 @@ struct Ports: Sendable {
 }
 
 enum Providers {
-  static let all = [local, pusher, twilio]
+  static let all = [local, pusher, twilio, backendless]
 
   private static let local = ProviderEntry(
     name: "local", title: "Ferry's own server", capabilities: LocalAdapter.capabilities,
@@ -78,5 +79,19 @@ enum Providers {
       let adapter = TwilioAdapter(
         settings: settings, client: session.client, clock: session.clock, logger: session.logger)
       return (adapter, channel)
+    })
+
+  private static let backendless = ProviderEntry(
+    name: "backendless", title: "Backendless", capabilities: BackendlessAdapter.capabilities(),
+    account: { mapping, ports, session throws(FerryError) in
+      var settings = try BackendlessAdapter.Settings(mapping)
+      if let port = ports.service { settings.fill(port: port) }
+      return BackendlessAdapter(settings: settings, client: session.client, logger: session.logger)
+    },
+    open: { url, session throws(FerryError) in
+      guard let (settings, channel) = try BackendlessAdapter.settings(fromURL: url) else {
+        throw FerryError(.badConfiguration, "This is not a Backendless URL.")
+      }
+      return (BackendlessAdapter(settings: settings, client: session.client, logger: session.logger), channel)
     })
 }

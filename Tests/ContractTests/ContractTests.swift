@@ -4,7 +4,7 @@ import Testing
 
 /// The providers, in one place. A new one is a line here and a harness beside this file.
 enum Subject: String, CaseIterable, Sendable, CustomTestStringConvertible {
-  case memory, local, pusher, twilio
+  case memory, local, pusher, twilio, backendless
   case pusherEncrypted = "pusher, encrypted"
   case pusherPresence = "pusher, presence"
   /// The same service, heard by webhooks rather than by asking.
@@ -21,6 +21,7 @@ enum Subject: String, CaseIterable, Sendable, CustomTestStringConvertible {
     case .pusherPresence: try await PusherHarness.start(channel: "presence-room")
     case .twilio: try await TwilioHarness.start(webhooks: false)
     case .twilioWebhooks: try await TwilioHarness.start(webhooks: true)
+    case .backendless: try await BackendlessHarness.start()
     }
   }
 }

@@ -1,3 +1,4 @@
+import BackendlessProvider
 import FerryConfig
 import FerryCore
 import FoundationEssentials
@@ -17,6 +18,7 @@ import TwilioProvider
       uniqueKeysWithValues: [
         "FERRY_LOCAL_TOKEN", "FERRY_CONSOLE_TOKEN", "BOB_TOKEN", "FACADE_SECRET", "REHEARSAL_TOKEN", "APP_TOKEN",
         "TWILIO_AUTH_TOKEN", "TWILIO_API_SECRET", "TWILIO_SHARED_KEY",
+        "BACKENDLESS_KEY", "BACKENDLESS_PASSWORD",
       ].map {
         ($0, "x\($0)")
       })
@@ -30,6 +32,7 @@ import TwilioProvider
       case "local": _ = try LocalAdapter.Settings(account.mapping)
       case "pusher": #expect(try PusherAdapter.Settings(account.mapping).secret?.reveal().contains("secret") != false)
       case "twilio": _ = try TwilioAdapter.Settings(account.mapping)
+      case "backendless": _ = try BackendlessAdapter.Settings(account.mapping)
       default: Issue.record("\(account.provider) is unknown")
       }
     }
@@ -37,6 +40,7 @@ import TwilioProvider
       switch facade.provider {
       case "pusher": _ = try PusherFacade.Settings(facade.mapping)
       case "twilio": _ = try TwilioFacade.Settings(facade.mapping)
+      case "backendless": _ = try BackendlessFacade.Settings(facade.mapping)
       default: Issue.record("\(facade.provider) is unknown")
       }
     }
@@ -59,6 +63,10 @@ import TwilioProvider
       account + ", api_key: SK00000000000000000000000000000001, api_secret: s, "
       + "service_sid: IS00000000000000000000000000000001"
     try expectKeys("twilioFacade", facade) { _ = try TwilioFacade.Settings($0) }
+    let app = "app_id: a, api_key: k"
+    try expectKeys("backendlessAccount", "login: l, password: p, " + app) { _ = try BackendlessAdapter.Settings($0) }
+    try expectKeys("backendlessFields", "") { _ = try ChatFieldNames($0) }
+    try expectKeys("backendlessFacade", app) { _ = try BackendlessFacade.Settings($0) }
     try expectKeys("pusherWebhook", "") { _ in
       let webhook = "webhooks: [{ url: 'http://a', no-such-key: 1 }]"
       _ = try PusherFacade.Settings(ConfigNode.parse("{ \(pusher), \(webhook) }").mapping())

@@ -69,6 +69,25 @@ private let slower = FerryError(.rateLimited, "Slower.", retry: .after(.millisec
     #expect(rig.texts(at: "here") == ["first"])
   }
 
+  /// Each of its messages goes by itself then, and what is behind them waits.
+  @Test func aBatchThatIsRefusedIsNotOvertaken() async throws {
+    let rig = try Rig.pair(there: MemoryProvider { $0.batch = 4 })
+    let expected = (0...20).map { "\($0)" }
+    let lane = LaneID(bridge: "pair", destination: Address(account: "there", channel: Rig.room))
+    try await rig.relaying { journal in
+      rig["there"].pause()
+      rig.say(expected[0], at: "here")
+      while try await journal.open(lane, limit: 1).first?.state != .sending { await Task.yield() }
+      // Behind one that is being sent, all the others gather.
+      for text in expected.dropFirst() { rig.say(text, at: "here") }
+      while try await journal.open(lane, limit: 100).count < expected.count { await Task.yield() }
+      rig["there"].failNext(1, .batch, with: FerryError(.tooLarge, "One of them is too long."))
+      rig["there"].pause(false)
+      await rig.wait(for: expected.count, at: "there")
+    }
+    #expect(rig.texts(at: "there") == expected)
+  }
+
   @Test func noTopologyEchoes() async throws {
     let accounts: [AccountName] = ["a", "b", "c"]
     let rig = try Rig(

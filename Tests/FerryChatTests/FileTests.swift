@@ -29,6 +29,20 @@ import Testing
     }
   }
 
+  @Test func aMessageSaysHowLargeItsPictureIs() async throws {
+    try await withChat { chat, _ async throws in
+      let png = Self.pngHead + [0, 0, 0, 13] + Array("IHDR".utf8) + [0, 0, 1, 0, 0, 0, 0, 64]
+      let file = try await chat.store(stream([Array(png[..<11]), Array(png[11...])]), name: "a.png", mediaType: "")
+      #expect(file.pixels == Attachment.Pixels(width: 256, height: 64))
+      let claimed = Attachment(
+        name: "b", mediaType: "", reference: .provider(file.sha256), pixels: .init(width: 1, height: 1))
+      let posted = try await chat.post(Draft(author: ada, text: "", attachments: [claimed]), to: lobby, by: .owner)
+      #expect(posted.message.message.attachments[0].pixels == file.pixels)
+      let read = try await chat.history(of: lobby, order: .newestFirst, limit: 1).messages[0]
+      #expect(read.message.attachments[0].pixels == file.pixels)
+    }
+  }
+
   @Test func aRefusedOrCutUploadLeavesNoFile() async throws {
     var limits = ChatLimits()
     limits.fileBytes = 1000

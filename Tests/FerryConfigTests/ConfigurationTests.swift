@@ -9,19 +9,20 @@ import Testing
     "FERRY_LOCAL_TOKEN": "local-token", "FERRY_CONSOLE_TOKEN": "console-token", "BOB_TOKEN": "bob-token",
     "FACADE_SECRET": "facade-secret", "REHEARSAL_TOKEN": "rehearsal-token", "PUSHER_MASTER_KEY": "master-key",
     "APP_TOKEN": "app-token", "TWILIO_AUTH_TOKEN": "twilio-token", "TWILIO_API_SECRET": "twilio-secret",
-    "TWILIO_SHARED_KEY": "twilio-key",
+    "TWILIO_SHARED_KEY": "twilio-key", "BACKENDLESS_KEY": "backendless-key", "BACKENDLESS_PASSWORD": "backendless-word",
   ]
 
   @Test("the demo is what the documentation promises")
   func demo() throws {
     let demo = try Configuration.load(path: Self.root + "/config/demo.yaml", environment: [:])
-    #expect(Set(demo.accounts.keys) == ["here", "site", "support"])
+    #expect(Set(demo.accounts.keys) == ["here", "site", "support", "app"])
     #expect(demo.accounts["here"]?.provider == "local")
     let bridge = try #require(demo.bridges.first)
     #expect(demo.bridges.count == 1)
     #expect(bridge.name == "lobby")
-    #expect(bridge.addresses.map(\.description) == ["here:lobby", "support:lobby", "site:chatroom"])
-    #expect(bridge.directions.count == 6)
+    #expect(
+      bridge.addresses.map(\.description) == ["here:lobby", "support:lobby", "site:chatroom", "app:realtime-example"])
+    #expect(bridge.directions.count == 12)
     #expect(bridge.mirror == Set(BridgeSection.Mirror.allCases))
     #expect(demo.relay.listen == ListenAddress(host: "127.0.0.1", port: 8090))
     #expect(demo.relay.token?.reveal() == "demo-token")
@@ -29,8 +30,8 @@ import Testing
     let serve = try #require(demo.serve)
     #expect(serve.local?.listen.port == 8080)
     #expect(serve.local?.tokens.map { $0.token.reveal() } == ["demo-token"])
-    #expect(serve.facades.map(\.provider) == ["pusher", "twilio"])
-    #expect(serve.facades.map(\.listen.port) == [8082, 8081])
+    #expect(serve.facades.map(\.provider) == ["pusher", "twilio", "backendless"])
+    #expect(serve.facades.map(\.listen.port) == [8082, 8081, 8083])
   }
 
   @Test("the example holds every key, and all of them are understood")

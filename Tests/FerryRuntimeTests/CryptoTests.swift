@@ -18,6 +18,19 @@ import Testing
     #expect(Crypto.hex(pieces.finish()) == hex)
   }
 
+  // Source: RFC 6070; the last was made with Python's hashlib.
+  @Test(
+    "keys made of passwords are those of the RFC",
+    arguments: [
+      (Crypto.Digest.sha1, "password", "salt", 1, 20, "0c60c80f961f0e71f3a9b524af6012062fe037a6"),
+      (.sha1, "password", "salt", 4096, 20, "4b007901b765489abead49d926f721d065a429c1"),
+      (.sha256, "", "salt", 2, 16, "62384466264daadc4144018c6bd86464"),
+    ])
+  func passwordKeys(kind: Crypto.Digest, password: String, salt: String, rounds: Int, length: Int, hex: String) {
+    let key = Crypto.passwordKey(kind, password: password, salt: Array(salt.utf8), rounds: rounds, length: length)
+    #expect(Crypto.hex(key) == hex)
+  }
+
   // Source: RFC 4231, cases 1, 2 and 6, and RFC 2202, case 2.
   @Test("message authentication codes are those of the RFCs, with long and empty keys too")
   func codes() {

@@ -84,6 +84,64 @@ import Testing
     }
   }
 
+  @Test func roomsSayWhereAUserStands() async throws {
+    try await withServer { server async throws in
+      var ids: [String] = []
+      for text in ["one", "two", "three", "four"] {
+        ids.append(
+          try await server.chat.post(Draft(author: bob, text: text), to: lobby, by: .owner).message.message.id.rawValue)
+      }
+      _ = try await server.chat.post(Draft(author: ada, text: "mine"), to: lobby, by: .owner)
+      try await server.chat.delete(MessageID(ids[3]), in: lobby, by: .owner)
+      func standing(_ path: String, _ token: String) async throws -> JSONValue? {
+        let answer = try await server.send("GET", path, token: token).json
+        return answer["rooms"]?.array?.first ?? answer
+      }
+      #expect(try await standing("/v1/rooms", "owner")?["unread"] == nil)
+      #expect(try await standing("/v1/rooms?user=ada", "owner")?["unread"]?.integer == 3)
+      #expect(try await standing("/v1/rooms", "ada's")?["unread"]?.integer == 3)
+      _ = try await server.send("PUT", "/v1/rooms/lobby/reads/ada", "{\"id\":\"\(ids[1])\"}")
+      for path in ["/v1/rooms", "/v1/rooms/lobby", "/v1/rooms?user=bob"] {
+        let ada = try await standing(path, "ada's")
+        #expect(ada?["unread"]?.integer == 1 && ada?["read"]?.string == ids[1], "\(path)")
+      }
+      #expect(try await server.send("GET", "/v1/rooms", token: "ada's").json["user"]?.string == "ada")
+      #expect(try await server.send("GET", "/v1/rooms").json["user"] == nil)
+      let many = (0..<150).map { Draft(author: bob, text: "\($0)") }
+      _ = try await server.chat.post(many, to: lobby, by: .owner)
+      #expect(try await standing("/v1/rooms", "ada's")?["unread"]?.integer == 100)
+    }
+  }
+
+  @Test func messagesAreFoundByAPartOfTheirText() async throws {
+    try await withServer { server async throws in
+      for text in ["Plain text", "100% of_it", "100 percent ofXit", "a\\b", "it's \"quoted\"", "日本語です"] {
+        _ = try await server.chat.post(Draft(author: ada, text: text), to: lobby, by: .owner)
+      }
+      for (part, count) in [
+        ("TEXT", 1), ("0%25", 1), ("f_i", 1), ("100", 2), ("%5C", 1), ("'s%20%22", 1), ("%E6%97%A5%E6%9C%AC", 1),
+        ("", 6), ("zzz", 0),
+      ] {
+        let found = try await server.send("GET", "/v1/rooms/lobby/messages?text=\(part)").json["messages"]?.array
+        #expect(found?.count == count, "\(part)")
+      }
+      let page = try await server.send("GET", "/v1/rooms/lobby/messages?text=i&limit=1").json
+      let next = try #require(page["next"]?.string)
+      let rest = try await server.send("GET", "/v1/rooms/lobby/messages?text=i&before=\(next)").json
+      #expect(page["messages"]?.array?.first?["text"]?.string == "it's \"quoted\"")
+      #expect(rest["messages"]?.array?.count == 2 && rest["next"] == nil)
+    }
+  }
+
+  @Test func aPageSaysUpToWhichEventItIs() async throws {
+    try await withServer { server async throws in
+      _ = try await server.chat.post(Draft(author: ada, text: "x"), to: lobby, by: .owner)
+      let head = try await server.chat.head()
+      #expect(try await server.send("GET", "/v1/rooms/lobby/messages").json["sequence"]?.integer == head)
+      #expect(try await server.send("GET", "/v1/rooms").json["sequence"]?.integer == head)
+    }
+  }
+
   @Test(arguments: [nil, "", "wrong", "owner ", "Owner", "ada"])
   func whoHasNoTokenGetsNothing(_ token: String?) async throws {
     try await withServer { server async throws in

@@ -24,6 +24,28 @@ import Testing
     }
   }
 
+  @Test func aSubscriberToAllRoomsIsToldOfThoseThatAreMadeLaterToo() async throws {
+    try await withServer { server async throws in
+      let socket = try await server.socket()
+      await socket.say(#"{"type":"subscribe","all":true}"#)
+      let head = try await server.chat.head()
+      #expect(try await socket.json() == ["type": "subscribed", "all": true, "sequence": .integer(head)])
+      for room in ["lobby", "new", "*"] {
+        _ = try await server.chat.post(Draft(author: ada, text: "x"), to: ChannelID(room), by: .owner)
+        #expect(try await socket.json()["event"]?["room"]?.string == room)
+      }
+      try server.chat.setTyping(Typing(channel: "new", by: bob, on: true), by: .owner)
+      #expect(try await socket.json()["type"] == "typing")
+      await socket.say(#"{"type":"subscribe","all":true,"after":0}"#)
+      #expect(try await socket.json()["sequence"]?.integer == 0)
+      for _ in 0..<3 { #expect(try await socket.json()["type"] == "event") }
+      await socket.say(#"{"type":"unsubscribe","all":true}"#)
+      await socket.say(#"{"type":"subscribe"}"#)
+      #expect(try await socket.json()["code"] == "bad_request")
+      socket.close()
+    }
+  }
+
   @Test func aSubscriberResumesAfterEverySequence() async throws {
     try await withServer { server async throws in
       let ids = try await server.chat.post((0..<20).map { Draft(author: ada, text: "\($0)") }, to: lobby, by: .owner)

@@ -94,6 +94,31 @@ import Testing
     }
   }
 
+  /// Whoever has the app's key, which every client has, may listen to the channels that need no signature.
+  @Test(arguments: ["private-a", "presence-a"])
+  func `what is said on a signed channel is published on no other`(channel: String) async throws {
+    try await Service.serving { service in
+      let tap = Tap(service)
+      try await ScriptedService.serving(tap.handle) { scripted in
+        var settings = scripted.settings
+        settings.secret = Secret("demo-secret")
+        let adapter = PusherAdapter(
+          settings: settings, client: service.client, clock: SystemClock(), logger: .silent)
+        _ = try await adapter.post(Rig.message("one"), to: ChannelID(channel))
+        _ = try await adapter.post([Rig.message("two"), Rig.message("three")], to: ChannelID(channel))
+        var published: [String] = []
+        for request in tap.seen.value.requests where request.hasPrefix("POST") {
+          let body = try #require(request.split(separator: "\n").last.map(String.init))
+          let value = try #require(JSONText.decode(JSONValue.self, from: body))
+          let batch = (value["batch"]?.array ?? []).compactMap { $0["channel"] }
+          published += ((value["channels"]?.array ?? []) + batch).compactMap(\.string)
+        }
+        #expect(published.contains(channel) && published.count > 5)
+        #expect(published.allSatisfy { ChannelName($0)?.isSigned == true })
+      }
+    }
+  }
+
   @Test func `without a marker nothing is certain`() async throws {
     try await Rig.running(marker: false) { rig in
       let message = Rig.message("1")
@@ -115,7 +140,7 @@ import Testing
 
   @Test(arguments: [
     (429, FerryError.Code.rateLimited, true), (500, .unavailable, false), (503, .unavailable, false),
-    (401, .badCredentials, true), (413, .tooLarge, true), (403, .forbidden, true),
+    (401, .badCredentials, true), (413, .tooLarge, true), (403, .forbidden, true), (404, .notFound, true),
   ])
   func `a refusal says truly whether anything happened`(
     status: Int, code: FerryError.Code, didNotAct: Bool
@@ -125,6 +150,19 @@ import Testing
       let error = await #expect(throws: FerryError.self) { try await rig.adapter.post(Rig.message("x"), to: "a") }
       #expect(error?.code == code)
       #expect(error?.didNotAct == didNotAct)
+      // Only what is wrong with the message itself is given up; wrong credentials wait for a person.
+      #expect((error?.retry == .never) == (status == 413 || status == 401))
+    }
+  }
+
+  @Test func `a service without batches is told from an unknown app`() async throws {
+    try await Rig.running(marker: false) { rig in
+      await rig.proxy.answer(1, status: 404, method: "POST")
+      let error = await #expect(throws: FerryError.self) {
+        try await rig.adapter.post([Rig.message("1"), Rig.message("2")], to: "a")
+      }
+      // Each is then sent by itself.
+      #expect(error?.retry == .never && error?.didNotAct == true)
     }
   }
 

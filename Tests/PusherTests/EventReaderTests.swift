@@ -239,13 +239,41 @@ import Testing
     #expect(error?.didNotAct == true)
   }
 
-  @Test func `markers of bridges and of people are apart`() {
+  /// Names and ids as long as anybody may make them, beside the longest text that the account says it takes.
+  @Test(arguments: ["a", "\u{e9}", "\u{4f60}", "\u{1F469}\u{200D}\u{1F680}", "\"", "\\", "\u{1}", "\u{301}"])
+  func `the longest text fits beside the longest names, in every script`(unit: String) throws {
+    let limit = try #require(PusherAdapter.capabilities(marker: true).bodyBytes)
+    let width = JSONText.width(of: unit)
+    var stamp = stamp
+    stamp.id = MessageID(String(repeating: unit, count: 512 / width))
+    var message = message(String(repeating: unit, count: limit / width), stamp: stamp)
+    message.replyTo = stamp.id
+    message.author = Author(
+      id: UserID(String(repeating: unit, count: 3000)), name: String(repeating: unit, count: 2999))
+    let data = try writer.message(message, id: "abc", now: EventReaderTests.now)
+    #expect(data.utf8.count <= Limits.dataBytes)
+    guard case .posted(let read) = try reading("new_message", data).kind else {
+      throw FerryError(.badData, "not a message")
+    }
+    #expect(read.text == message.text)
+    #expect(read.stamp == stamp)
+    _ = try writer.typing(Typing(channel: "c", by: message.author, on: true, stamp: stamp))
+    _ = try writer.mark(ReadMark(upTo: stamp.id, by: message.author, state: .read, stamp: stamp))
+    _ = try writer.membership(Membership(member: message.author, stamp: stamp))
+  }
+
+  @Test func `markers of bridges, sources and people are apart`() throws {
     let one = Marker.channel(for: "c", "lobby|here:a|1|0|0")
     #expect(one == Marker.channel(for: "c", "lobby|here:a|2|0|0"))
     #expect(one != Marker.channel(for: "c", "news|here:a|1|0|0"))
     #expect(one != Marker.channel(for: "d", "lobby|here:a|1|0|0"))
+    // Another relay may have a bridge of the same name.
+    #expect(one != Marker.channel(for: "c", "lobby|other:a|1|0|0"))
     #expect(Marker.channel(for: "c", "k1") != Marker.channel(for: "c", "k2"))
     #expect(ChannelName(one)?.isCache == true)
+    #expect(ChannelName(one)?.isSigned == true)
     #expect(Marker.key(in: Marker.data("k\"1")) == "k\"1")
+    let stamped = try writer.message(message("x", stamp: stamp), id: "abc", now: EventReaderTests.now)
+    #expect(Marker.key(in: stamped) == stamp.key)
   }
 }

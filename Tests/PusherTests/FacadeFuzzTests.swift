@@ -1,3 +1,4 @@
+import FerryConfig
 import FerryCore
 import FerryRuntime
 import FerryTestKit
@@ -84,6 +85,19 @@ import Testing
       }
       #expect(try await service.trigger("e", on: "a", data: "1").status == 200)
     }
+  }
+
+  /// Anybody may, without a key: what they can fill the log with is nothing.
+  @Test func `who goes away in the middle of a request is not written about`() async throws {
+    let lines = Observed<[String]>([])
+    let logger = Logger(component: "test", level: .info, write: { line in lines.update { $0.append(line) } })
+    let facade = PusherFacade(
+      settings: PusherFacade.Settings(appID: "1001", key: "demo-key", secret: Secret("demo-secret")),
+      store: MemoryCacheStore(), clock: SystemClock(), logger: logger, metrics: nil)
+    let body = ByteStream { () throws(FerryError) in throw FerryError.cancelled() }
+    let response = await facade.handle(HTTPRequest(method: "POST", path: "/apps/1001/events", body: body))
+    #expect(response.status == 503)
+    #expect(lines.value.isEmpty)
   }
 
   @Test func `sign-ins of any shape end the connection that sent them and no other`() async throws {

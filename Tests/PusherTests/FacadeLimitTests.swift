@@ -100,9 +100,15 @@ import Testing
     (#"{"user_id":"\#(String(repeating: "u", count: 129))"}"#, "Invalid user_id"),
     (#"{"user_id":"u","user_info":"\#(String(repeating: "x", count: 1022))"}"#, nil),
     (#"{"user_id":"u","user_info":"\#(String(repeating: "x", count: 1023))"}"#, "Invalid user_info"),
+    (#"{"user_id":"u","user_info":{"a":\#(nested(63))}}"#, nil),
+    (#"{"user_id":"u","user_info":{"a":\#(nested(64))}}"#, "Invalid user_info"),
   ])
   func `members have limits`(channelData: String, refusal: String?) {
     #expect(Self.refusal(of: channelData)?.prefix(refusal?.count ?? 0) == refusal?[...])
+  }
+
+  private static func nested(_ levels: Int) -> String {
+    String(repeating: "[", count: levels) + String(repeating: "]", count: levels)
   }
 
   private static func refusal(of channelData: String) -> String? {

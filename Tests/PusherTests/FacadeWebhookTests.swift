@@ -230,12 +230,14 @@ import Testing
 
   @Test func `webhooks and what else there is are read from the configuration`() throws {
     let yaml = """
-      { app_id: '1', key: k, secret: s, connections: 7, over_connections: capacity, authorized_connections: true,
+      { app_id: '1', key: k, secret: s, connections: 7, channels_per_connection: 8,
+        over_connections: capacity, authorized_connections: true,
         subscription_count: true, watchlist: true, strict: true, tutorial: anonymous_chat,
         webhooks: [{url: 'https://a/b'}, {url: 'http://u:p@c:8/', events: [subscription_count, client_event], batch: true}] }
       """
     let settings = try PusherFacade.Settings(ConfigNode.parse(yaml).mapping())
     #expect(settings.connections == 7)
+    #expect(settings.channelsPerConnection == 8)
     #expect(settings.overflow == .capacity)
     #expect(settings.authorizedConnections && settings.subscriptionCount && settings.watchlist && settings.strict)
     #expect(settings.tutorial == .anonymousChat)
@@ -246,7 +248,8 @@ import Testing
   }
 
   @Test(arguments: [
-    "connections: 0", "connections: many", "over_connections: 4004", "strict: 1", "watchlist: yes",
+    "connections: 0", "channels_per_connection: 0", "connections: many", "over_connections: 4004", "strict: 1",
+    "watchlist: yes",
     "tutorial: quickstart", "webhooks: {url: 'http://a'}", "webhooks: [http://a]", "webhooks: [{batch: true}]",
     "webhooks: [{url: 'ftp://a'}]", "webhooks: [{url: 'http://'}]", "webhooks: [{url: 'http:///x'}]",
     "webhooks: [{url: 'http://a b'}]", "webhooks: [{url: 'http://a', events: []}]",

@@ -238,8 +238,8 @@ import Testing
     #expect(actions == ["refused private-a:", "refused presence-b"])
   }
 
-  @Test func `nothing a service says makes it fail`() throws {
-    var random = SystemRandomNumberGenerator()
+  @Test func `nothing a service says makes it fail`() async throws {
+    var random = Dice(seed: 6)
     let names = [
       "pusher:connection_established", "pusher:error", "pusher:ping", "pusher:pong", "pusher:signin_success",
       "pusher_internal:subscription_succeeded", "pusher:subscription_error", "pusher_internal:member_added",
@@ -260,12 +260,13 @@ import Testing
       var session = try SessionTests.session(
         ["private-encrypted-a", "presence-a", "a"], user: AccountUser(id: "u", info: [:]),
         masterKey: try SecretBoxTests.masterKey(), profile: profile)
-      for _ in 0..<2000 {
+      for _ in 0..<600 {
+        await Task.yield()
         let name = JSONText.quoted(names.randomElement(using: &random) ?? "")
         let channel = JSONText.quoted(channels.randomElement(using: &random) ?? "")
         let data = values.randomElement(using: &random) ?? ""
         let text =
-          #"{"event":\#(name),"channel":\#(channel),"data":\#(data),"user_id":\#(values.randomElement() ?? "")}"#
+          #"{"event":\#(name),"channel":\#(channel),"data":\#(data),"user_id":\#(values.randomElement(using: &random) ?? "")}"#
         _ = session.receive(text, now: Self.now)
         _ = session.receive(String(text.prefix(Int.random(in: 0...text.count, using: &random))), now: Self.now)
         _ = session.subscribeAgain(now: Self.now)

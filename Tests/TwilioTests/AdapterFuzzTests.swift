@@ -37,7 +37,7 @@ import Testing
     case 1: return (0..<Int(random.next() % 300)).map { _ in UInt8(truncatingIfNeeded: random.next()) }
     case 2: return bytes
     default:
-      guard let value = TwilioAPI.json(bytes) else { return bytes }
+      guard let value = JSONText.value(bytes) else { return bytes }
       return (try? ServiceJSON.bytes(spoiled(value, &random))) ?? []
     }
   }

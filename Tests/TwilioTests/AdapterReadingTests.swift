@@ -43,19 +43,6 @@ import Testing
     }
   }
 
-  @Test func `after a long outage pages are read twice rather than kept`() async throws {
-    let twilio = ScriptedTwilio()
-    twilio.state.update { state in
-      for index in 0..<2600 { state.messages.append(ScriptedTwilio.message(Int64(index), "\(index)")) }
-    }
-    try await AdapterRig.listening(twilio: twilio, cursor: Self.place(99)) { rig in
-      #expect(rig.inbox.now.texts == (100..<2600).map { "\($0)" })
-      // 26 pages, the newest five of which were let go.
-      let pages = twilio.requests("GET Conversations/\(ScriptedTwilio.conversation)/Messages")
-      #expect(pages.count >= 31)
-    }
-  }
-
   @Test func `a name that was given to another conversation is read from that one's beginning`() async throws {
     let twilio = ScriptedTwilio()
     twilio.add(ScriptedTwilio.message(0, "hello again"))

@@ -287,6 +287,18 @@ import Testing
     }
   }
 
+  @Test func `the token is good for an hour, also where the clock is behind`() async throws {
+    let clock = ManualClock()
+    try await Self.with(clock: clock) { _, far in
+      let token = try #require(await far.wait { $0.tokens.first })
+      for seconds in [-119, 3599] {
+        let now = clock.now().advanced(by: .seconds(seconds))
+        let read = try AccessToken.verified(token, secret: { _ in Secret("api-secret") }, now: now)
+        #expect(read.identity == "ferry")
+      }
+    }
+  }
+
   @Test func `a token that is refused is told as that`() async throws {
     let far = Observed(Far())
     far.update { $0.initCode = 401 }

@@ -109,7 +109,7 @@ import Testing
     let text = attributes.text(beside: ["mood": "sunny/ünder"])
     #expect(text.contains("sunny/ünder"))
     #expect(!text.contains("\\u") && !text.contains("\\/"))
-    #expect(TwilioAPI.json(text)?["mood"]?.string == "sunny/ünder")
+    #expect(JSONText.value(text)?["mood"]?.string == "sunny/ünder")
   }
 
   @Test(arguments: ["x", "\"", "\\", "\u{1}", "é", "👩‍👩‍👧"])

@@ -28,6 +28,12 @@ enum Demo {
     let folder = try DataFolder(arguments["data"])
     defer { folder.removeIfTemporary() }
     let services = try LocalServices(section, data: folder.path, session)
+    // The demo's data is for everybody at this machine, and so is its token.
+    let token = section.local?.tokens.first { $0.user == nil }?.token.reveal()
+    services.show(
+      (configuration.bridges.first?.addresses ?? []).compactMap { address in
+        configuration.accounts[address.account].map { ($0.provider, address.channel) }
+      }, token: token)
     let relay = try RelayService(
       configuration, journal: "\(folder.path)/relay.db", services: services.ports, session)
     let host = Host(session: session, signals: invocation.signals)
@@ -45,14 +51,16 @@ enum Demo {
     for bridge in configuration.bridges {
       text += "  bridge \(bridge.name): \(bridge.addresses.map(\.description).joined(separator: " <-> "))\n"
     }
+    if let start = urls["local"] { text += "\n  Open \(start)/ in a browser to see the services side by side.\n" }
     text += """
 
       Try it in another terminal:
 
         export FERRY_CONFIG=\(configuration.path)
         ferry tail site:chatroom                     follow the Pusher side
-        ferry tail here:lobby                        follow the local side
-        ferry post here:lobby "hello" --as guest7    say something; it appears on both
+        ferry post here:lobby "hello" --as guest7    say something; it appears everywhere
+        ferry post app:realtime-example "hi" --as dora
+        ferry history support:lobby                  what the Twilio side shows
         ferry post here:lobby --image picture.png "look" --as guest7
 
       The data is in \(folder.path)\(folder.isTemporary ? ", removed at the end; --data DIR keeps it" : "").

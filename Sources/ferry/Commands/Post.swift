@@ -60,7 +60,7 @@ enum Post {
       try await editing.edit(MessageID(id), in: address.channel, to: message)
       return 0
     }
-    let id = try await send(message, provider, address.channel)
+    let id = try await send(message, isKeyed: arguments.has("key"), provider, address.channel)
     Terminal.output(
       arguments.has("json") ? try Terminal.json(["address": address.description, "id": id.rawValue]) : id.rawValue)
     return 0
@@ -68,8 +68,14 @@ enum Post {
 
   /// A send whose outcome is unknown is settled once by asking; the user learns what is still unknown (exit 76).
   private static func send(
-    _ message: OutgoingMessage, _ provider: any ChatProvider, _ channel: ChannelID
+    _ message: OutgoingMessage, isKeyed: Bool, _ provider: any ChatProvider, _ channel: ChannelID
   ) async throws(FerryError) -> MessageID {
+    // Another process may have used the key before. Where the provider itself does not refuse it, it is asked.
+    if isKeyed, provider.capabilities.settleSeconds > 0,
+      case .found(let id) = try await provider.find(message.key, in: channel)
+    {
+      return id
+    }
     do throws(FerryError) {
       return try await provider.post(message, to: channel)
     } catch {

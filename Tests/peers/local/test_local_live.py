@@ -67,6 +67,16 @@ def test_everything_is_told_in_the_declared_form(server):
     live.close()
 
 
+def test_all_rooms_at_once(server):
+    live = Live(server)
+    live.say(type="subscribe", all=True)
+    assert live.next()["all"] is True
+    for room in ("one", "two"):
+        message = post(server, "x", "k", room)
+        assert live.next()["event"]["message"] == message
+    live.close()
+
+
 def test_what_is_no_upgrade_is_refused(server):
     assert server.request("GET", "/v1/live")[0] in (400, 426)
     with pytest.raises(websockets.InvalidStatus) as refused:

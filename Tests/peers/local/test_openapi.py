@@ -94,6 +94,11 @@ def everything(api):
     assert [m["text"] for m in page["messages"]] == ["yes", "255"]
     older = api.call(200, "GET", MESSAGES, query={"limit": 500, "before": page["next"]}, **room)
     assert len(older["messages"]) == 256 and "next" not in older
+    found = api.call(200, "GET", MESSAGES, query={"text": "YE"}, **room)
+    assert [m["text"] for m in found["messages"]] == ["yes"] and found["sequence"]
+    mine = api.call(200, "GET", "/v1/rooms", token="adas")
+    assert mine["user"] == "ada" and mine["rooms"][0]["unread"] == 100
+    assert api.call(200, "GET", ROOM, query={"user": "bob"}, **room)["unread"] == 100
     found = api.call(200, "GET", MESSAGES, query={"client_id": ["b9", "nothing", "k1"]}, **room)
     assert [m["id"] for m in found["messages"]] == [posted["messages"][9]["id"], message["id"]]
     api.call(400, "GET", MESSAGES, query={"order": "best"}, **room)

@@ -1,13 +1,18 @@
 """Three services and a relay between them, and a way in between for webhooks that loses, repeats and swaps them."""
 import http.client
 import http.server
+import pathlib
 import random
+import sys
 import threading
 import urllib.parse
 import urllib.request
 
 from bridge import APP, TOKEN, Local, Process, wait_ready
 from twilio.rest import Client
+
+sys.path.append(str(pathlib.Path(__file__).parents[1] / "twilio"))
+from contract import Contract  # noqa: E402: beside the tests of the facade
 
 ACCOUNT = "AC00000000000000000000000000000001"
 KEY = "SK00000000000000000000000000000001"
@@ -33,14 +38,16 @@ serve:
     return path
 
 
-def relay_config(folder, urls, webhook, listen=0, poll="1s"):
+def relay_config(folder, urls, webhook, listen=0, poll="1s", api=None):
     pusher_at = urllib.parse.urlsplit(urls["pusher"])
+    twilio_at = urllib.parse.urlsplit(urls["twilio"]).netloc
+    places = f'api_url: "{api or urls["twilio"]}", media_url: "http://{twilio_at}", realtime_url: "ws://{twilio_at}"'
     path = folder / "relay3.yaml"
     path.write_text(f"""
 accounts:
   here: {{ provider: local, url: "{urls['local']}", token: {TOKEN} }}
   site: {{ provider: pusher, app_id: "{APP['app_id']}", key: {APP['key']}, secret: {APP['secret']}, host: 127.0.0.1, port: {pusher_at.port}, tls: false }}
-  support: {{ provider: twilio, {twilio_keys()}, api_url: "{urls['twilio']}", webhook: "{webhook}", webhook_setup: true, poll: {poll}, writes_per_second: 1000 }}
+  support: {{ provider: twilio, {twilio_keys()}, {places}, webhook: "{webhook}", webhook_setup: true, poll: {poll}, writes_per_second: 1000 }}
 bridges:
   lobby:
     between: [here:lobby, site:chatroom, support:lobby]
@@ -116,22 +123,82 @@ class Rough:
         self.server.server_close()
 
 
+class Spy:
+    """Stands between the relay and Twilio's REST API, and holds every request against Twilio's OpenAPI document."""
+
+    def __init__(self, target):
+        self.contract = Contract()
+        self.faults = []
+        host = urllib.parse.urlsplit(target).netloc
+        outer = self
+
+        class Handler(http.server.BaseHTTPRequestHandler):
+            protocol_version = "HTTP/1.1"
+
+            def pass_on(self):
+                body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
+                outer.saw(self.command, self.path, body.decode())
+                connection = http.client.HTTPConnection(host, timeout=60)
+                try:
+                    # The host stays, because the pages of lists are told by it.
+                    connection.request(self.command, self.path, body, dict(self.headers))
+                    answer = connection.getresponse()
+                    data = answer.read()
+                except (OSError, http.client.HTTPException):
+                    # An answer that is lost is lost here too.
+                    self.close_connection = True
+                    return
+                finally:
+                    connection.close()
+                self.send_response(answer.status)
+                for name, value in answer.getheaders():
+                    if name not in ("Content-Length", "Connection", "Date"):
+                        self.send_header(name, value)
+                if answer.status != 204:
+                    self.send_header("Content-Length", str(len(data)))
+                self.end_headers()
+                self.wfile.write(data)
+
+            do_GET = do_POST = do_DELETE = pass_on
+
+            def log_message(self, *_):
+                pass
+
+        self.server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self.server.daemon_threads = True
+        threading.Thread(target=self.server.serve_forever, daemon=True).start()
+        self.url = f"http://127.0.0.1:{self.server.server_port}"
+
+    def saw(self, method, path, form):
+        try:
+            self.contract.check_request(method, path, form)
+        except Exception as fault:  # the relay shall not notice
+            self.faults.append(f"{method} {path}: {fault}")
+
+    def close(self):
+        self.server.shutdown()
+        self.server.server_close()
+        for (method, path), count in sorted(self.contract.asked.items()):
+            print(f"{count:6} {method:6} {path}")
+
+
 class Three:
     """The services, with the official client for Twilio."""
 
-    def __init__(self, folder, seed=1, **rough):
+    def __init__(self, folder, seed=1, spied=False, **rough):
         self.folder = folder
         self.services = Process(folder, "serve", services_config(folder))
         self.urls = self.services.urls
         self.local = Local(self.urls["local"])
         self.rough = Rough(seed, **rough)
+        self.spy = Spy(self.urls["twilio"]) if spied else None
         client = Client(ACCOUNT, TWILIO["auth_token"])
         client.conversations.base_url = self.urls["twilio"]
         self.conversation = client.conversations.v1.conversations("lobby")
         self.relay = None
 
     def start(self):
-        config = relay_config(self.folder, self.urls, self.rough.url)
+        config = relay_config(self.folder, self.urls, self.rough.url, api=self.spy and self.spy.url)
         self.relay = Process(self.folder, "relay", config)
         self.rough.target = self.relay.urls["relay"]
         wait_ready(self.relay.urls["relay"])
@@ -149,4 +216,6 @@ class Three:
         if self.relay is not None:
             self.relay.stop()
         self.rough.close()
+        if self.spy is not None:
+            self.spy.close()
         self.services.stop()

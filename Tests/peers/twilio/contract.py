@@ -21,11 +21,13 @@ SOMETIMES = {"chat_service_sid", "bindings", "links", "content_sid"}
 
 def excerpt(document):
     """The schemas of the answers, without words: what a schema is and which keys the documented examples have."""
-    paths = {}
+    paths, requests = {}, {}
     for path, item in document["paths"].items():
         if LEFT_OUT.search(path):
             continue
         for verb in ("get", "post", "delete"):
+            if verb in item:
+                requests.setdefault(path, {})[verb.upper()] = parameters(item[verb], document)
             for status, answer in item.get(verb, {}).get("responses", {}).items():
                 content = answer.get("content", {}).get("application/json", {})
                 schema = inlined(content.get("schema"), document) if content else None
@@ -37,10 +39,20 @@ def excerpt(document):
     return {
         "notice": [
             "An excerpt, made by contract.py, of twilio_conversations_v1.json of https://github.com/twilio/twilio-oai: "
-            "the schemas of the answers, without descriptions and examples.",
+            "the schemas of requests and answers, without descriptions and examples.",
             "The repository's licence: MIT License, Copyright (C) 2023, Twilio, Inc. Its text is in LICENSE-MIT beside.",
             "The document's own info.license: Apache 2.0, https://www.apache.org/licenses/LICENSE-2.0.html"],
-        "paths": paths}
+        "paths": paths, "requests": requests}
+
+
+def parameters(operation, document):
+    """What a request may carry: in its query, in its form, and which of these it must."""
+    query = {each["name"]: inlined(each["schema"], document)
+             for each in operation.get("parameters", []) if each["in"] == "query"}
+    content = operation.get("requestBody", {}).get("content", {})
+    form = content.get("application/x-www-form-urlencoded", {}).get("schema", {})
+    fields = {name: inlined(each, document) for name, each in form.get("properties", {}).items()}
+    return {"query": query, "form": fields, "required": form.get("required", [])}
 
 
 def allow_nulls(schema, example):
@@ -97,18 +109,52 @@ def is_absolute(value):
 
 class Contract:
     def __init__(self):
-        self.paths = load()["paths"]
+        document = load()
+        self.paths = document["paths"]
+        self.requests = document["requests"]
         self.counts = {}
+        self.asked = {}
         # A name may hold slashes, but only where nothing else fits; then the longest path that does.
         longest = sorted(self.paths, key=lambda path: -path.count("/"))
         self.patterns = [
             (re.compile(re.sub(r"\\{\w+\\}", part, re.escape(path))), path)
             for part in ("[^/]+", ".+") for path in longest]
 
-    def check(self, method, url, status, body):
-        path = urllib.parse.urlsplit(url).path
+    def found(self, path):
         found = next((name for pattern, name in self.patterns if pattern.fullmatch(path)), None)
         assert found, f"{path} is not in the document"
+        return found
+
+    def check_request(self, method, url, form):
+        """Holds what a client sends against the parameters that the document declares."""
+        parts = urllib.parse.urlsplit(url)
+        found = self.found(parts.path)
+        declared = self.requests[found].get(method)
+        assert declared is not None, f"{method} {found} is not declared"
+        self.asked[(method, found)] = self.asked.get((method, found), 0) + 1
+        # A page's own address is followed as it was given.
+        given = {"query": parts.query, "form": form}
+        for place, text in given.items():
+            for name, value in urllib.parse.parse_qsl(text, keep_blank_values=True, strict_parsing=bool(text)):
+                schema = declared[place].get(name)
+                assert schema is not None, f"{method} {found} has no {name} in its {place}"
+                self.check_value(f"{method} {found} {name}", schema, value)
+        names = {name for name, _ in urllib.parse.parse_qsl(form, keep_blank_values=True)}
+        missing = set(declared["required"]) - names
+        assert not missing, f"{method} {found} lacks {missing}"
+
+    @staticmethod
+    def check_value(what, schema, text):
+        """Everything is text in a form: it is read as what the schema says."""
+        schema = schema.get("items", schema)
+        kinds = schema.get("type", "string")
+        if "integer" in kinds:
+            assert re.fullmatch(r"-?\d+", text), (what, text)
+            text = int(text)
+        jsonschema.Draft202012Validator({**schema, "type": ["string", "integer"]}, format_checker=CHECKER).validate(text)
+
+    def check(self, method, url, status, body):
+        found = self.found(urllib.parse.urlsplit(url).path)
         if status >= 400:
             answer = json.loads(body)
             assert answer["status"] == status and isinstance(answer["code"], int), answer

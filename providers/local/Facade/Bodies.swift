@@ -92,13 +92,18 @@ enum Answers {
     var created: Wire.Time
     var members: Int
     var last: Wire.Message?
+    /// Of the user who was asked about.
+    var unread: Int?
+    var read: String?
 
-    init(_ room: FerryChat.Room) {
+    init(_ room: FerryChat.Room, standing: Standing? = nil) {
       id = room.id.rawValue
       title = room.title
       created = Wire.Time(room.created)
       members = room.members
       last = room.last.map(Wire.Message.init)
+      unread = standing?.unread
+      read = standing?.read?.rawValue
     }
   }
 
@@ -106,6 +111,10 @@ enum Answers {
     var rooms: [Room]
     /// The name after which the next page begins.
     var next: String?
+    /// Every event up to it is in this answer.
+    var sequence: Int64?
+    /// Whom the token is bound to.
+    var user: String?
   }
 
   struct Messages: Codable, Sendable {
@@ -137,6 +146,8 @@ enum Answers {
     var name: String
     var type: String
     var size: Int64
+    var width: Int?
+    var height: Int?
     /// Relative to the server.
     var url: String
   }

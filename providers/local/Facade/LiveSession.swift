@@ -25,6 +25,8 @@ struct LiveSession: Sendable {
   struct Request: Decodable {
     var type: String?
     var room: String?
+    /// Every room there is and will be, instead of one.
+    var all: Bool?
     var after: Int64?
     var by: Wire.Author?
     var on: Bool?
@@ -54,7 +56,7 @@ struct LiveSession: Sendable {
       while let message = await socket.next() {
         do throws(FerryError) {
           guard let reader = try await take(message) else { continue }
-          group.addTask { await handOn(reader.reader, of: reader.room) }
+          group.addTask { await handOn(reader) }
         } catch {
           await refuse(error, room: nil)
         }
@@ -68,14 +70,14 @@ struct LiveSession: Sendable {
   }
 
   /// Does what a client asks. Returns the reader of a new subscription, which has been answered.
-  private func take(_ message: WebSocket.Message) async throws(FerryError) -> (reader: FeedReader, room: ChannelID)? {
+  private func take(_ message: WebSocket.Message) async throws(FerryError) -> FeedReader? {
     guard case .text(let text) = message else { throw FerryError(.badRequest, "Send text messages.") }
     let request = try Wire.value(Request.self, from: text.utf8)
     switch request.type {
     case "subscribe": return try await subscribe(request)
     case "unsubscribe":
-      let room = try need(request.room)
-      readers.withLock { $0.removeValue(forKey: Array(room.utf8)) }?.close()
+      let place = try place(request)
+      readers.withLock { $0.removeValue(forKey: Array(place.utf8)) }?.close()
     case "typing":
       let typing = Typing(
         channel: ChannelID(try need(request.room)), by: try caller.author(request.by?.author), on: request.on ?? true,
@@ -86,25 +88,26 @@ struct LiveSession: Sendable {
     return nil
   }
 
-  private func subscribe(_ request: Request) async throws(FerryError) -> (reader: FeedReader, room: ChannelID)? {
-    let room = try need(request.room)
+  private func subscribe(_ request: Request) async throws(FerryError) -> FeedReader? {
+    let place = try place(request)
+    let room = request.all == true ? nil : request.room
     let reader: FeedReader
     do throws(FerryError) {
       guard readers.withLock({ $0.count }) < Self.limit else {
         throw FerryError(.tooLarge, "One socket subscribes to at most \(Self.limit) rooms. Open another.")
       }
-      reader = try await chat.reader(of: ChannelID(room), after: request.after)
+      reader = try await chat.reader(of: room.map { ChannelID($0) }, after: request.after)
     } catch {
       await refuse(error, room: room)
       return nil
     }
     // Subscribing again moves the subscription to another place in the log.
-    readers.withLock { $0.updateValue(reader, forKey: Array(room.utf8)) }?.close()
-    await send(Subscribed(room: room, sequence: reader.position))
-    return (reader, ChannelID(room))
+    readers.withLock { $0.updateValue(reader, forKey: Array(place.utf8)) }?.close()
+    await send(Subscribed(room: room, all: room == nil ? true : nil, sequence: reader.position))
+    return reader
   }
 
-  private func handOn(_ reader: FeedReader, of room: ChannelID) async {
+  private func handOn(_ reader: FeedReader) async {
     defer { reader.close() }
     do throws(FerryError) {
       while true {
@@ -130,6 +133,11 @@ struct LiveSession: Sendable {
     }
   }
 
+  /// What a subscription is filed under. No room has the empty name: that is all of them.
+  private func place(_ request: Request) throws(FerryError) -> String {
+    request.all == true ? "" : try need(request.room)
+  }
+
   private func need(_ room: String?) throws(FerryError) -> String {
     guard let room else { throw FerryError(.badRequest, "Name the \"room\".") }
     return room
@@ -148,7 +156,8 @@ struct LiveSession: Sendable {
 /// What a client receives besides events.
 private struct Subscribed: Encodable {
   let type = "subscribed"
-  let room: String
+  let room: String?
+  let all: Bool?
   let sequence: Int64
 }
 

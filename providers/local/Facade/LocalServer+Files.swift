@@ -13,7 +13,8 @@ extension LocalServer {
       request.body, name: name ?? "file", mediaType: request.query("type") ?? type,
       expectedSHA256: request.query("sha256"))
     let answer = Answers.File(
-      sha256: file.sha256, name: file.name, type: file.mediaType, size: file.size, url: "/v1/files/\(file.sha256)")
+      sha256: file.sha256, name: file.name, type: file.mediaType, size: file.size, width: file.pixels?.width,
+      height: file.pixels?.height, url: "/v1/files/\(file.sha256)")
     var response = HTTPResponse.json(answer, status: 201)
     response.headers.set("Location", answer.url)
     return response

@@ -33,15 +33,17 @@ extension LocalServer {
     case "oldest": order = .oldestFirst
     default: throw FerryError(.badRequest, "\"order\" is newest or oldest.")
     }
+    let sequence = try await chat.head()
     let page = try await chat.history(
       of: room, order: order, after: request.query("after").map { MessageID($0) },
-      before: request.query("before").map { MessageID($0) }, limit: try request.limit(50))
-    return try Self.page(page.messages, next: page.next)
+      before: request.query("before").map { MessageID($0) }, containing: request.query("text"),
+      limit: try request.limit(50))
+    return try Self.page(page.messages, next: page.next, sequence: sequence)
   }
 
   /// The same as an `Answers.Messages`.
   private static func page(
-    _ messages: [ChatMessage], next: MessageID?, status: Int = 200
+    _ messages: [ChatMessage], next: MessageID?, sequence: Int64? = nil, status: Int = 200
   ) throws(FerryError) -> HTTPResponse {
     var json = JSONWriter(capacity: 256 * messages.count + 64)
     json.begin()
@@ -50,6 +52,10 @@ extension LocalServer {
     for message in messages { try Wire.Message(message).write(to: &json) }
     json.end("]")
     json.member("next", next?.rawValue)
+    if let sequence {
+      json.name("sequence")
+      json.value(sequence)
+    }
     json.end()
     return .text(json.text, status: status, type: "application/json")
   }

@@ -3,15 +3,33 @@ import FerryCore
 import FerryTransport
 
 extension LocalServer {
-  func rooms(_ request: HTTPRequest) async throws(FerryError) -> HTTPResponse {
+  func rooms(_ request: HTTPRequest, _ caller: Caller) async throws(FerryError) -> HTTPResponse {
     let limit = try request.limit(100)
+    // Taken first: what happens meanwhile may be in the answer and told again, but is not lost between them.
+    let sequence = try await chat.head()
     let rooms = try await chat.rooms(after: request.query("after").map { ChannelID($0) }, limit: limit)
+    let answers = try await standing(of: rooms, request, caller)
     return .json(
-      Answers.Rooms(rooms: rooms.map(Answers.Room.init), next: rooms.count == limit ? rooms.last?.id.rawValue : nil))
+      Answers.Rooms(
+        rooms: answers, next: rooms.count == limit ? rooms.last?.id.rawValue : nil, sequence: sequence,
+        user: caller.user?.rawValue))
+  }
+
+  /// Rooms as they are answered, with where the user stands whom the token is bound to or the query names.
+  private func standing(
+    of rooms: [Room], _ request: HTTPRequest, _ caller: Caller
+  ) async throws(FerryError) -> [Answers.Room] {
+    guard let user = caller.user ?? request.query("user").map({ UserID($0) }) else {
+      return rooms.map { Answers.Room($0) }
+    }
+    let standings = try await chat.standings(of: user, in: rooms.map(\.id))
+    return zip(rooms, standings).map { Answers.Room($0, standing: $1) }
   }
 
   func room(_ request: HTTPRequest, _ id: ChannelID, _ caller: Caller) async throws(FerryError) -> HTTPResponse {
-    guard request.method == "PUT" else { return .json(Answers.Room(try await chat.room(id))) }
+    guard request.method == "PUT" else {
+      return .json(try await standing(of: [try await chat.room(id)], request, caller)[0])
+    }
     let title = try await request.json(Bodies.Room.self).title
     guard title == nil || caller.moderates else {
       throw FerryError(.forbidden, "Only a moderator may give a room a title.")

@@ -45,12 +45,18 @@ package final class LocalServer: Sendable {
     }
   }
 
+  /// Whether a path is one of the API's own, so that the API can share a port with another service.
+  package static func owns(_ request: HTTPRequest) -> Bool {
+    guard let route = Route(request.segments) else { return false }
+    return route != .health
+  }
+
   private func respond(
     to request: HTTPRequest, _ route: Route, _ caller: Caller
   ) async throws(FerryError) -> HTTPResponse {
     switch route {
     case .health: .json(["status": "ok"])
-    case .rooms: try await rooms(request)
+    case .rooms: try await rooms(request, caller)
     case .room(let room): try await self.room(request, ChannelID(room), caller)
     case .messages(let room):
       request.method == "POST"

@@ -59,17 +59,6 @@ struct Chunk: Hashable, Sendable {
   }
 }
 
-extension JSONText {
-  /// How many bytes a scalar takes within a JSON string as `quoted` writes it.
-  static func width(of scalar: Unicode.Scalar) -> Int {
-    switch scalar {
-    case "\"", "\\", "\n", "\r", "\t": 2
-    case "\u{0}"..."\u{1f}": 6
-    default: UTF8.width(scalar)
-    }
-  }
-}
-
 /// Slices that wait for one another: any number of sets at once, in any order, each at most once.
 ///
 /// Anybody may publish, so all of it is limited: sets, slices and bytes of one, bytes of all, and age.

@@ -5,14 +5,16 @@ import FerryRuntime
 extension EventReader {
   private var fields: FieldNames { profile.fields }
 
-  /// Longer than any id, and no more than what a stamp may carry to other services.
+  /// In bytes as JSON. Longer than any id, and no more than what a stamp may carry to other services.
   private static let longestID = 512
+
+  private static func isTooLong(_ id: String) -> Bool { JSONText.width(of: id) > longestID }
 
   func id(_ occurrence: Occurrence) -> MessageID? {
     let id = occurrence.data.first(fields.id) { value in
-      value.text.flatMap { $0.isEmpty || $0.utf8.count > Self.longestID ? nil : $0 }
+      value.text.flatMap { $0.isEmpty || Self.isTooLong($0) ? nil : $0 }
     }
-    return (id ?? occurrence.html?.id.flatMap { $0.utf8.count > Self.longestID ? nil : $0 }).map { MessageID($0) }
+    return (id ?? occurrence.html?.id.flatMap { Self.isTooLong($0) ? nil : $0 }).map { MessageID($0) }
   }
 
   func author(_ occurrence: Occurrence) -> Author? {

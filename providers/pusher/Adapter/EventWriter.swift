@@ -58,12 +58,13 @@ struct EventWriter: Sendable {
     _ message: OutgoingMessage, _ id: MessageID, _ images: [FerryField.Image], areDescribed: Bool = true,
     now: Timestamp
   ) -> JSONValue {
+    let author = message.author.shortened
     var ferry = FerryField(stamp: message.stamp, key: message.key)
-    ferry.senderID = message.author.id.rawValue == message.author.name ? nil : message.author.id.rawValue
-    if profile.preset == .chatify { ferry.senderName = message.author.name }
+    ferry.senderID = author.id.rawValue == author.name ? nil : author.id.rawValue
+    if profile.preset == .chatify { ferry.senderName = author.name }
     var data: [String: JSONValue] = [:]
     data.put(profile.value(of: id), at: fields.id[0])
-    data.put(sender(message.author), at: fields.sender[0])
+    data.put(sender(author), at: fields.sender[0])
     let text = profile.html ? html(message, id, images) : message.text
     data.put(.string(text), at: fields.text[0])
     data.put(message.time.map { .string($0.iso8601) }, at: fields.time[0])
@@ -78,7 +79,7 @@ struct EventWriter: Sendable {
       // The app shows the time without asking whether there is one.
       data.put(.string((message.time ?? now).iso8601), at: fields.time[0])
       data["conversationId"] = .string(channel)
-      data["senderId"] = .string(message.author.id.rawValue)
+      data["senderId"] = .string(author.id.rawValue)
       data["seen"] = []
       if message.text.isEmpty, !images.isEmpty { data.put(.null, at: fields.text[0]) }
     case .chatify: data["to_id"] = counterpart
@@ -116,7 +117,7 @@ struct EventWriter: Sendable {
     html += #"<div class="message-card-content">"#
     if user != nil {
       // One account writes for many, and the app shows its name.
-      html += #"<b class="\#(HTMLText.author)">\#(HTMLText.escapedContent(message.author.name))</b>"#
+      html += #"<b class="\#(HTMLText.author)">\#(HTMLText.escapedContent(message.author.shortened.name))</b>"#
     }
     html += #"<div class="message \#(HTMLText.verbatim)" style="white-space:pre-wrap">"#
     html += HTMLText.escapedContent(message.text) + "</div>"
@@ -131,35 +132,37 @@ struct EventWriter: Sendable {
 
   func deletion(_ id: MessageID, by author: Author?, _ stamp: Stamp?) throws(FerryError) -> String {
     var data = base(id: id, FerryField(stamp: stamp))
-    if let author { data.put(sender(author), at: fields.sender[0]) }
+    if let author { data.put(sender(author.shortened), at: fields.sender[0]) }
     return try fitted(data)
   }
 
   /// The text is what the simplest clients show.
   func typing(_ typing: Typing) throws(FerryError) -> String {
+    let author = typing.by.shortened
     var ferry = FerryField(stamp: typing.stamp)
-    ferry.senderID = typing.by.id.rawValue
+    ferry.senderID = author.id.rawValue
     var data: [String: JSONValue] = ["typing": .bool(typing.on)]
-    data.put(sender(typing.by), at: fields.sender[0])
+    data.put(sender(author), at: fields.sender[0])
     switch profile.preset {
     case .chatify:
       data["to_id"] = counterpart
-      ferry.senderName = typing.by.name
-    case .laravelEcho: data["name"] = .string(typing.by.name)
+      ferry.senderName = author.name
+    case .laravelEcho: data["name"] = .string(author.name)
     case .anonymousChat, .nextjsMessenger, nil:
-      if typing.on { data.put(.string("\(typing.by.name) is typing..."), at: fields.text[0]) }
+      if typing.on { data.put(.string("\(author.name) is typing..."), at: fields.text[0]) }
     }
     data[FerryField.name] = Self.value(of: ferry)
     return try fitted(data)
   }
 
   func mark(_ mark: ReadMark) throws(FerryError) -> String {
+    let reader = mark.by?.shortened
     var ferry = FerryField(stamp: mark.stamp)
-    if profile.preset == .chatify { ferry.senderName = mark.by?.name }
+    if profile.preset == .chatify { ferry.senderName = reader?.name }
     var data = base(id: mark.upTo, ferry)
     // The app that has numbers in its messages has strings in its receipts, and falls over anything else.
     if profile.preset == .anonymousChat { data.put(.string(mark.upTo.rawValue), at: fields.id[0]) }
-    if let reader = mark.by { data.put(sender(reader), at: fields.sender[0]) }
+    if let reader { data.put(sender(reader), at: fields.sender[0]) }
     if profile.preset == .chatify {
       data["seen"] = true
       data["to_id"] = counterpart
@@ -169,6 +172,7 @@ struct EventWriter: Sendable {
 
   /// A read, told by the message's row with one more who has seen it.
   func row(_ row: JSONValue, readBy reader: Author, _ stamp: Stamp?) throws(FerryError) -> String {
+    let reader = reader.shortened
     var data = row.object ?? [:]
     var ferry = FerryField(stamp: stamp)
     ferry.reader = reader
@@ -180,18 +184,19 @@ struct EventWriter: Sendable {
 
   func reaction(_ reaction: Reaction) throws(FerryError) -> String {
     var data = base(id: reaction.message, FerryField(stamp: reaction.stamp))
-    data.put(sender(reaction.by), at: fields.sender[0])
+    data.put(sender(reaction.by.shortened), at: fields.sender[0])
     data["emoji"] = .string(reaction.emoji)
     data["added"] = .bool(reaction.added)
     return try fitted(data)
   }
 
   func membership(_ membership: Membership) throws(FerryError) -> String {
+    let member = membership.member.shortened
     var ferry = FerryField(stamp: membership.stamp)
-    ferry.senderID = membership.member.id.rawValue
-    if profile.preset == .chatify { ferry.senderName = membership.member.name }
+    ferry.senderID = member.id.rawValue
+    if profile.preset == .chatify { ferry.senderName = member.name }
     var data: [String: JSONValue] = [FerryField.name: Self.value(of: ferry)]
-    data.put(sender(membership.member), at: fields.sender[0])
+    data.put(sender(member), at: fields.sender[0])
     return try fitted(data)
   }
 
@@ -238,5 +243,28 @@ extension EventWriter {
         })
     }
     return .object(value)
+  }
+}
+
+extension Author {
+  /// Longest name and id, in bytes as JSON, that go into an event. Other services allow longer ones than would leave
+  /// room for a text.
+  private static let longest = 256
+
+  fileprivate var shortened: Author {
+    Author(id: UserID(Self.shortened(id.rawValue)), name: Self.shortened(name), avatar: avatar)
+  }
+
+  /// Whole, or the beginning, between characters where one is not too long itself.
+  private static func shortened(_ text: String) -> String {
+    guard JSONText.width(of: text) > longest else { return text }
+    let mark = "\u{2026}"
+    var (beginning, left) = ("", longest - mark.utf8.count)
+    for character in text {
+      left -= JSONText.width(of: String(character))
+      guard left >= 0 else { break }
+      beginning.append(character)
+    }
+    return beginning + mark
   }
 }

@@ -20,7 +20,7 @@ struct FerryField: Sendable, Codable {
   var id: String?
   var revision: Int?
   var part: Int?
-  /// Which send this was; for telling whether a lost request arrived.
+  /// Which send this was, where there is no stamp to say so; for telling whether a lost request arrived.
   var key: String?
   var senderID: String?
   /// Where the app's own field does not hold the name.
@@ -41,7 +41,8 @@ struct FerryField: Sendable, Codable {
     id = stamp?.id.rawValue
     revision = stamp?.revision
     part = stamp?.part
-    self.key = key?.rawValue
+    // A stamp says it already.
+    if key != stamp?.key { self.key = key?.rawValue }
   }
 
   /// Nil when there is none, or something else under the name.
@@ -58,6 +59,9 @@ struct FerryField: Sendable, Codable {
     reader = field["reader"].flatMap(EventReader.author)
     images = field["images"]?.array?.compactMap(Image.init)
   }
+
+  /// Which send this was.
+  var sendKey: SendKey? { key.map { SendKey($0) } ?? stamp?.key }
 
   var stamp: Stamp? {
     guard let bridge, let origin = origin.flatMap({ Address($0) }), let id else { return nil }

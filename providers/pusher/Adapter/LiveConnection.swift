@@ -22,6 +22,8 @@ final class LiveConnection: Sendable {
     /// Client events that are being delivered, and why the service did not take them.
     var underWay: [Int: FerryError?] = [:]
     var isOver = false
+    /// What was last told about the connection.
+    var reported: ConnectionState?
     var waiters: [Int: Waiter] = [:]
     var nextNumber = 0
   }
@@ -39,6 +41,15 @@ final class LiveConnection: Sendable {
 
   /// The connection's id, once the service has greeted.
   var socketID: String? { session.withLock { $0.socketID } }
+
+  /// Tells the inbox how the connection is, when that has changed or always.
+  func report(_ connection: ConnectionState, to inbox: any Inbox, always: Bool) {
+    let isNew = state.withLock { state in
+      defer { state.reported = connection }
+      return state.reported != connection
+    }
+    if isNew || always { inbox.connection(connection) }
+  }
 
   // MARK: Pings
 

@@ -73,7 +73,7 @@ struct PusherAPI: Sendable {
       method: method, url: "\(base)\(path)?\(query)",
       headers: body.isEmpty ? [:] : ["Content-Type": "application/json"], body: body.isEmpty ? .none : .bytes(body))
     let response = try await client.send(request)
-    guard (200...299).contains(response.status) else { throw await Self.error(response, doing) }
+    guard (200...299).contains(response.status) else { throw await Self.error(response, path, doing) }
     do { return try await response.collect(upTo: Self.answerBytes) } catch {
       // The status said that it was done; of a post nothing else is needed.
       if method == "POST" { return [] }
@@ -81,15 +81,18 @@ struct PusherAPI: Sendable {
     }
   }
 
-  private static func error(_ response: ClientResponse, _ doing: String) async -> FerryError {
+  private static func error(_ response: ClientResponse, _ path: String, _ doing: String) async -> FerryError {
     var error = FerryError.from(
       status: response.status, retryAfter: response.headers["Retry-After"], doing: doing)
     let reason = (try? await response.collect(upTo: 16_384)).map { String(decoding: $0, as: UTF8.self) } ?? ""
     if response.status == 401, reason.contains("imestamp") {
       error.message += " This machine's clock may be wrong."
     }
-    // "App disabled or over message quota": not the message's fault, and it passes by itself or by a person.
-    if response.status == 403, error.retry == .never { error.retry = .after(.seconds(30)) }
+    // "App disabled or over message quota", and no such app: not the message's fault, and it passes by itself or by a
+    // person. Services that lack other calls than this one say 404, too, and always will.
+    let isUnknownApp = response.status == 404 && path.hasSuffix("/events")
+    if response.status == 403 || isUnknownApp { error.retry = .after(.seconds(30)) }
+    if isUnknownApp { error.message += " Check app_id, and cluster or host." }
     // The service's reasons are for developers and hold no secret; of a page of a proxy the start will do.
     if !reason.isEmpty { error.cause = "status \(response.status): \(reason.prefix(400))" }
     return error

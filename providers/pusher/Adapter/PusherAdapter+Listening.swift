@@ -49,7 +49,9 @@ extension PusherAdapter {
       case .unreadable(let channel, let count):
         logger.warning("\(count) event of \(channel) could not be decrypted and is lost")
         self.count(count, "ferry_pusher_unreadable_total", channel)
-        isNews = true
+        // At once: an event that opens may follow in the same breath.
+        let reason = "\(channel): \(Session.unreadableReason)"
+        connection.report(ConnectionState(.degraded, reason: reason), to: run.inbox, always: true)
       case .incomplete(let channel, let count):
         logger.warning("\(count) events in slices never became complete and are lost, one of them maybe of \(channel)")
         self.count(count, "ferry_pusher_incomplete_total", channel)
@@ -58,13 +60,9 @@ extension PusherAdapter {
       case .end(let ending): return ending
       }
     }
-    if isNews { report(connection, run) }
-    return nil
-  }
-
-  private func report(_ connection: LiveConnection, _ run: Run) {
     let state = connection.session.withLock { $0.state }
-    if state.phase != .connecting { run.inbox.connection(state) }
+    if state.phase != .connecting { connection.report(state, to: run.inbox, always: isNews) }
+    return nil
   }
 
   private func rejected(_ code: Int?, _ reason: String, _ connection: LiveConnection) {

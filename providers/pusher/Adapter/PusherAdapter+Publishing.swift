@@ -39,7 +39,7 @@ extension PusherAdapter {
       return
     }
     var items = items(outgoing, on: name, box, limit: limit)
-    if let marked { items.append(markerItem(marked, on: name, box)) }
+    if let marked { items.append(markerItem(marked, on: name, api.appKey)) }
     try await send(items, doing: doing)
   }
 
@@ -47,14 +47,15 @@ extension PusherAdapter {
   func publish(
     batch: [Outgoing], on name: ChannelName, marking key: SendKey, doing: String
   ) async throws(FerryError) {
+    let api = try publisher()
     let box = try box(for: name)
     let limit = Self.eventLimit(name)
     guard batch.allSatisfy({ $0.data.utf8.count <= limit }) else {
       throw FerryError(.tooLarge, "One of the messages is too long for a batch. Send it by itself.")
     }
     var items = batch.flatMap { self.items($0, on: name, box, limit: limit) }
-    if settings.marker { items.append(markerItem(key, on: name, box)) }
-    try await publisher().trigger(batch: items, doing: doing)
+    if settings.marker { items.append(markerItem(key, on: name, api.appKey)) }
+    try await api.trigger(batch: items, doing: doing)
   }
 
   private func items(
@@ -68,10 +69,10 @@ extension PusherAdapter {
       .map { item(Chunk.prefix + outgoing.event, $0.data) }
   }
 
-  private func markerItem(_ key: SendKey, on name: ChannelName, _ box: SecretBox?) -> PusherAPI.BatchItem {
+  private func markerItem(_ key: SendKey, on name: ChannelName, _ appKey: AppKey) -> PusherAPI.BatchItem {
     PusherAPI.BatchItem(
       name: settings.profile(for: name.text).events.message[0],
-      channel: Marker.channel(for: ChannelID(name.text), key), data: Marker.data(Marker.token(key, box)))
+      channel: Marker.channel(for: ChannelID(name.text), key), data: Marker.data(Marker.token(key, on: name, appKey)))
   }
 
   /// In order, ten at a time, the marker in the last request: it says that everything arrived. When only a part did,

@@ -77,7 +77,7 @@ extension PusherAdapter: BatchingProvider {
   // MARK: Finding
 
   package func find(_ key: SendKey, in channel: ChannelID) async throws(FerryError) -> Finding {
-    guard settings.marker, appKey != nil else {
+    guard settings.marker, let appKey else {
       return .unknown(reason: "Pusher keeps no history, and the account has no marker.")
     }
     let name = try checked(channel)
@@ -85,7 +85,7 @@ extension PusherAdapter: BatchingProvider {
       return .unknown(
         reason: "Pusher keeps no history, and the marker of the last send is gone: it is kept for 30 minutes.")
     }
-    let isThere = Marker.key(in: data) == Marker.token(key, try box(for: name))
+    let isThere = Marker.key(in: data) == Marker.token(key, on: name, appKey)
     return isThere ? .found(Marker.messageID(key, settings.profile(for: name.text).ids)) : .absent
   }
 

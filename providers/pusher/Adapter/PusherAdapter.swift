@@ -10,11 +10,10 @@ package import FerryTransport
 package final class PusherAdapter: ChatProvider {
   package let capabilities: Capabilities
   let settings: Settings
-  /// Nil for an account that cannot sign for itself, and so cannot publish over the HTTP API.
-  let appKey: AppKey?
   let client: HTTPClient
   let clock: any FerryClock
   let logger: Logger
+  /// Nil for an account that cannot sign for itself, and so cannot publish.
   private let api: PusherAPI?
   private let metrics: Metrics?
   /// When this process last published to each marker.
@@ -32,13 +31,16 @@ package final class PusherAdapter: ChatProvider {
     self.clock = clock
     self.logger = logger
     self.metrics = metrics
-    let appKey = settings.secret.map { AppKey(key: settings.key, secret: $0) }
-    self.appKey = appKey
-    api = appKey.map {
-      PusherAPI(base: settings.api, appID: settings.appID, appKey: $0, client: client, clock: clock)
+    api = settings.secret.map { secret in
+      PusherAPI(
+        base: settings.api, appID: settings.appID, appKey: AppKey(key: settings.key, secret: secret), client: client,
+        clock: clock)
     }
     capabilities = Self.capabilities(of: settings)
   }
+
+  /// What signs requests and subscriptions, where the account may.
+  var appKey: AppKey? { api?.appKey }
 
   func count(_ amount: Int = 1, _ name: String, _ channel: ChannelID) {
     metrics?.add(Double(amount), to: name, ["channel": channel.rawValue])

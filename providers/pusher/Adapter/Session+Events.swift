@@ -55,8 +55,10 @@ extension Session {
     return actions
   }
 
+  static let unreadableReason = "an event could not be decrypted; check encryption_master_key, or auth_endpoint"
+
   private mutating func unreadable(_ channel: ChannelID) -> [Action] {
-    note("an event could not be decrypted; check encryption_master_key, or auth_endpoint", at: channel)
+    note(Self.unreadableReason, at: channel)
     return [.unreadable(channel, count: 1)]
   }
 

@@ -67,6 +67,9 @@ extension PusherFacade {
       if let rate = mapping.optional("client_events_per_second") {
         clientEventsPerSecond = Int(try rate.integer(in: 1...100_000))
       }
+      if let limit = mapping.optional("channels_per_connection") {
+        channelsPerConnection = Int(try limit.integer(in: 1...1_000_000))
+      }
       if let limit = mapping.optional("connections") { connections = Int(try limit.integer(in: 1...1_000_000)) }
       overflow = try mapping.optional("over_connections")?.choice(Overflow.self) ?? .quota
       authorizedConnections = try mapping.optional("authorized_connections")?.bool() ?? false

@@ -75,6 +75,10 @@ extension PresenceList.Member {
 
   /// JSON text of what a user is said to be; an empty object when nothing is.
   static func info(_ value: JSONValue?) throws(Refusal) -> String {
+    // Wrapped a few times more, it must not become what JSON libraries refuse: one member would spoil the whole list.
+    guard value?.depth ?? 0 <= JSONValue.deepest else {
+      throw Refusal(400, "Invalid user_info: it is nested deeper than \(JSONValue.deepest) levels")
+    }
     let info = value.map { $0 == .null ? "{}" : JSONText.text(of: $0) } ?? "{}"
     guard info.utf8.count <= Limits.userInfoBytes else {
       throw Refusal(400, "Invalid user_info: it is larger than \(Limits.userInfoBytes) bytes")

@@ -159,7 +159,8 @@ package final class PusherFacade: Sendable {
       return .text(refusal.text, status: refusal.status)
     } catch {
       let error = FerryError.wrap(error)
-      logger.error("\(request.method) \(request.path) failed: \(error)")
+      // Who goes away in the middle of a request, as anybody may, is no trouble of ours.
+      logger.log(error.code == .cancelled ? .debug : .error, "\(request.method) \(request.path) failed: \(error)")
       return .text("The request was not carried out: \(error.message)", status: 503)
     }
   }

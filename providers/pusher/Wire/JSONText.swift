@@ -50,6 +50,19 @@ package enum JSONText {
   package static func decode<Value: Decodable>(_ type: Value.Type, from bytes: [UInt8]) -> Value? {
     try? JSONDecoder().decode(type, from: Data(bytes))
   }
+
+  // MARK: Sizes
+
+  /// How many bytes a scalar takes within a JSON string as `quoted` writes it.
+  package static func width(of scalar: Unicode.Scalar) -> Int {
+    switch scalar {
+    case "\"", "\\", "\n", "\r", "\t": 2
+    case "\u{0}"..."\u{1f}": 6
+    default: UTF8.width(scalar)
+    }
+  }
+
+  package static func width(of text: String) -> Int { text.unicodeScalars.reduce(0) { $0 + width(of: $1) } }
 }
 
 /// A `data` member: a string as a rule, any other JSON value by way of exception.

@@ -38,9 +38,6 @@ package struct SecretBox: Sendable, Hashable {
   /// What subscribers of the channel are given.
   package var sharedSecret: String { Data(key).base64EncodedString() }
 
-  /// The same for equal texts, of use to nobody without the key.
-  package func fingerprint(of text: String) -> String { Crypto.hex(Crypto.hmac(.sha256, key: key, text.utf8)) }
-
   // MARK: Sealing
 
   /// The data of an event that says `text`.

@@ -17,6 +17,12 @@ package struct AppKey: Sendable {
     Crypto.hex(Crypto.hmac(.sha256, key: secret.reveal().utf8, text.utf8))
   }
 
+  /// The same for equal texts, of use to nobody without the secret, and no signature of anything.
+  package func fingerprint(of text: String) -> String {
+    let key = Crypto.hmac(.sha256, key: secret.reveal().utf8, "ferry fingerprint".utf8)
+    return Crypto.hex(Crypto.hmac(.sha256, key: key, text.utf8))
+  }
+
   // MARK: Requests
 
   /// What a request's signature covers: method, path without query, and every parameter but the signature itself,

@@ -2,11 +2,11 @@ import FerryCore
 import FerryRuntime
 
 extension ConversationReader {
-  /// The newest messages as they are listed now, newest first.
+  /// Messages as they are listed now, newest first, with none left out between two of them.
   struct Window {
     var messages: [ListedMessage]
-    /// Whether there are none before them.
-    var isComplete: Bool
+    /// Of what may be called deleted when it is not among them.
+    var indexes: ClosedRange<Int64>
   }
 
   /// One page of what was missed. After a long outage only the last pages are kept, and the others read again on the
@@ -20,16 +20,25 @@ extension ConversationReader {
   private static let keptPages = 20
   private static let doing = "read the messages"
 
-  /// Reads from the newest back to what is known, and accepts what is new, oldest first. Returns the newest messages, or
-  /// nil when there were too many to keep.
-  mutating func catchUp() async throws(FerryError) -> Window? {
+  /// Accepts what is new, and then what has become of the messages before it: an edit must not get lost because many
+  /// messages followed it.
+  @discardableResult
+  mutating func look() async throws(FerryError) -> Window {
+    let known = await recent()
+    let window = try await catchUp()
+    try await compare(known, window)
+    return window
+  }
+
+  /// Reads from the newest back to what is known and as far into that as is compared, and accepts what is new, oldest
+  /// first.
+  private mutating func catchUp() async throws(FerryError) -> Window {
     let size = adapter.settings.pollWindow
     var leaves: [Leaf] = []
     var next: String? = adapter.messagesURL(
       conversation, [("Order", "desc"), ("PageSize", String(min(size, AdapterLimits.pageSize)))])
-    var count = 0
-    var isKnown = false
-    while let url = next, !(isKnown && count >= size) {
+    var known = 0
+    while let url = next, known < size {
       let page = try await api.page(url, doing: Self.doing)
       let messages = page.records.compactMap { ListedMessage(json: $0) }
       if messages.count < page.records.count {
@@ -37,17 +46,15 @@ extension ConversationReader {
       }
       leaves.append(Leaf(url: url, messages: messages, lowest: messages.map(\.index).min()))
       if leaves.count > Self.keptPages { leaves[leaves.count - 1 - Self.keptPages].messages = nil }
-      count += messages.count
-      isKnown = isKnown || messages.contains { $0.index <= state.place.index }
+      known += messages.count { $0.index <= state.place.index }
       next = page.next
     }
     for leaf in leaves.reversed() { try await takeNew(try await messages(of: leaf)) }
-    var listed: [ListedMessage] = []
-    for leaf in leaves where listed.count < size {
-      guard let messages = leaf.messages else { return nil }
-      listed += messages
-    }
-    return Window(messages: listed, isComplete: next == nil)
+    let kept = leaves.compactMap(\.messages)
+    let listed = Array(kept.joined())
+    let lowest = next == nil ? 0 : listed.map(\.index).min() ?? .max
+    let highest = kept.count == leaves.count ? .max : listed.map(\.index).max() ?? lowest
+    return Window(messages: listed, indexes: lowest...max(lowest, highest))
   }
 
   private func messages(of leaf: Leaf) async throws(FerryError) -> [ListedMessage] {
@@ -74,17 +81,19 @@ extension ConversationReader {
     try await accept(events)
   }
 
-  /// Finds edits and deletions that nobody announced, by comparing with what the inbox accepted before.
-  mutating func compare(_ window: Window) async throws(FerryError) {
-    let known: [KnownMessage]
+  /// What the inbox accepted before.
+  private func recent() async -> [KnownMessage] {
     do throws(FerryError) {
-      known = try await inbox.recent(in: channel, limit: 2 * adapter.settings.pollWindow)
+      return try await inbox.recent(in: channel, limit: 2 * adapter.settings.pollWindow)
     } catch {
       adapter.logger.warning("\(channel): edits and deletions were not looked for: \(error)")
-      return
+      return []
     }
+  }
+
+  /// Finds edits and deletions that nobody announced, by comparing with what the inbox accepted before.
+  private mutating func compare(_ known: [KnownMessage], _ window: Window) async throws(FerryError) {
     let listed = Dictionary(window.messages.map { ($0.sid, $0) }, uniquingKeysWith: { first, _ in first })
-    let lowest = window.isComplete ? Int64.min : window.messages.map(\.index).min() ?? .max
     var events: [Event] = []
     for known in known.reversed() {
       guard let message = known.message else { continue }
@@ -92,7 +101,9 @@ extension ConversationReader {
         if let revision = state.edit(listed, against: message) {
           events.append(await edited(listed, revision: revision))
         }
-      } else if let index = ListedMessage.index(of: message), index >= lowest, try await isGone(known.id) {
+      } else if let index = ListedMessage.index(of: message), window.indexes.contains(index),
+        try await isGone(known.id)
+      {
         events.append(deleted(known.id.rawValue, at: nil, stampOfMessage: message.stamp))
       }
     }

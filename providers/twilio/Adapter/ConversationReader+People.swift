@@ -18,7 +18,7 @@ extension ConversationReader {
   }
 
   mutating func lookAtDeliveries(_ window: Window) async throws(FerryError) {
-    for message in window.messages.reversed() {
+    for message in window.messages.prefix(adapter.settings.pollWindow).reversed() {
       let before = state
       guard state.hasProgress(message) else { continue }
       do throws(FerryError) { try await readReceipts(of: message) } catch {

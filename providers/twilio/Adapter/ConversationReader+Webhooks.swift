@@ -33,7 +33,7 @@ extension ConversationReader {
         batch.events.append(await posted(message))
       case .gap:
         try await flush(&batch)
-        _ = try await catchUp()
+        try await look()
         // A list that lags behind the webhook does not have it yet.
         guard state.arrival(of: message, isListed: true) != .known else { return }
         state.take(message)
@@ -45,7 +45,7 @@ extension ConversationReader {
       if message.index > state.place.index {
         // It was never accepted, so there is nothing to delete; but others before it may be missing.
         try await flush(&batch)
-        _ = try await catchUp()
+        try await look()
         guard message.index <= state.place.index else { return }
       }
       batch.events.append(deleted(message.sid, at: time, stampOfMessage: message.ferry?.stamp))
@@ -73,7 +73,7 @@ extension ConversationReader {
     case .gap:
       // The list has the message as it reads now.
       try await flush(&batch)
-      _ = try await catchUp()
+      try await look()
     case .unsure:
       let url = adapter.messageURL(conversation, message.sid)
       do throws(FerryError) {

@@ -184,10 +184,9 @@ struct ConversationReader {
   private mutating func poll() async throws(FerryError) {
     guard await adapter.gate.send(()) else { throw .cancelled() }
     defer { _ = adapter.gate.drain(upTo: 1) }
-    let window = try await catchUp()
-    if let window { try await compare(window) }
+    let window = try await look()
     try await lookAtMembers()
-    if let window { try await lookAtDeliveries(window) }
+    try await lookAtDeliveries(window)
   }
 
   // MARK: Handing on

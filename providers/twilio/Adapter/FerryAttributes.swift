@@ -1,6 +1,5 @@
 import FerryCore
 import FerryRuntime
-import FoundationEssentials
 
 /// What Ferry keeps in the attributes of what it writes, under one name that others ignore.
 ///
@@ -38,7 +37,7 @@ struct FerryAttributes: Hashable, Sendable {
   /// Nil when the attributes are not Ferry's.
   init?(_ attributes: String) {
     // Most attributes are nobody's: no JSON is parsed for those.
-    guard attributes.contains("\"\(Self.name)\""), let value = TwilioAPI.json(attributes) else { return nil }
+    guard attributes.contains("\"\(Self.name)\""), let value = JSONText.value(attributes) else { return nil }
     self.init(value)
   }
 
@@ -103,11 +102,7 @@ struct FerryAttributes: Hashable, Sendable {
     json.end()
     let ours = "\"\(Self.name)\":\(json.text)}"
     guard !others.isEmpty else { return "{" + ours }
-    let encoder = JSONEncoder()
-    encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
-    // Fails only for numbers that JSON lacks; none is ever decoded from JSON.
-    let rest = (try? encoder.encode(JSONValue.object(others))).map { String(decoding: $0, as: UTF8.self) } ?? "{}"
-    return rest.dropLast() + "," + ours
+    return JSONText.text(.object(others)).dropLast() + "," + ours
   }
 
   private static func write(_ stamp: Stamp, to json: inout JSONWriter) {

@@ -33,7 +33,7 @@ struct ListedMessage: Hashable, Sendable {
     conversation = value["conversation_sid"]?.string ?? ""
     author = value["author"]?.text ?? ""
     participant = value["participant_sid"]?.string
-    body = value["body"]?.text ?? ""
+    body = Self.text(ofBody: value["body"]?.text ?? "")
     attributes = value["attributes"]?.string ?? "{}"
     media = (value["media"]?.array ?? []).compactMap {
       Self.attachment($0, sid: "sid", type: "content_type", size: "size", name: "filename")
@@ -53,9 +53,9 @@ struct ListedMessage: Hashable, Sendable {
     conversation = form["ConversationSid"] ?? ""
     author = form["Author"] ?? ""
     participant = form["ParticipantSid"]
-    body = form["Body"] ?? ""
+    body = Self.text(ofBody: form["Body"] ?? "")
     attributes = form["Attributes"] ?? "{}"
-    let list = form["Media"].flatMap { TwilioAPI.json($0) }?.array ?? []
+    let list = form["Media"].flatMap { JSONText.value($0) }?.array ?? []
     media = list.compactMap {
       Self.attachment($0, sid: "Sid", type: "ContentType", size: "Size", name: "Filename")
     }
@@ -78,6 +78,16 @@ struct ListedMessage: Hashable, Sendable {
       name: value[name]?.string ?? "file", mediaType: value[type]?.string ?? "application/octet-stream",
       size: bytes.flatMap { $0 >= 0 ? $0 : nil }, reference: .provider(id))
   }
+
+  // MARK: Empty texts
+
+  /// Twilio takes no message without text (50503); elsewhere people do send empty ones. A zero-width space stands for
+  /// nothing.
+  private static let nothing = "\u{200B}"
+
+  static func body(ofText text: String) -> String { text.isEmpty ? nothing : text }
+
+  private static func text(ofBody body: String) -> String { body == nothing ? "" : body }
 
   // MARK: As ours
 

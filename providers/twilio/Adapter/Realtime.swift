@@ -34,7 +34,10 @@ final class Realtime: Sendable {
   private let state = Locked(State())
   private let target: Locked<Target>
 
+  /// Seconds from now on.
   private static let tokenLife = 3600
+  /// By how many seconds this machine's clock may be ahead: a token that is not valid yet is refused.
+  private static let clockSkew = 120
   /// Before its end.
   private static let renewal = Duration.seconds(tokenLife - 300)
   private static let connectTime = Duration.seconds(10)
@@ -54,7 +57,8 @@ final class Realtime: Sendable {
   private func makeToken() -> String {
     let token = AccessToken(
       accountSID: settings.accountSID, keySID: settings.apiKey ?? "", serviceSID: settings.serviceSID ?? "",
-      identity: settings.identity, issued: clock.now(), ttl: Self.tokenLife)
+      identity: settings.identity, issued: clock.now().advanced(by: .seconds(-Self.clockSkew)),
+      ttl: Self.clockSkew + Self.tokenLife)
     return token.signed(with: settings.apiSecret ?? Secret(""))
   }
 

@@ -42,7 +42,7 @@ struct TwilioAPI: Sendable {
 
   func get(_ url: String, doing: String, deadline: Duration = deadline) async throws(FerryError) -> JSONValue {
     let answer = try await send(ClientRequest(url: url, deadline: deadline), isWrite: false, doing: doing)
-    guard let value = Self.json(answer) else {
+    guard let value = JSONText.value(answer) else {
       throw FerryError(.badData, "Could not \(doing): the answer is not JSON. Check api_url.", retry: .now)
     }
     return value
@@ -57,7 +57,7 @@ struct TwilioAPI: Sendable {
     request.headers.set("Content-Type", Form.mediaType)
     request.body = .bytes(Array(form.encoded.utf8))
     let answer = try await write(request, doing: doing)
-    let sid = (try? JSONDecoder().decode(Answer.self, from: Data(answer)))?.sid
+    let sid = JSONText.decode(Answer.self, from: answer)?.sid
     return sid.flatMap { $0.isEmpty ? nil : $0 }
   }
 
@@ -98,17 +98,13 @@ struct TwilioAPI: Sendable {
   }
 
   func refusal(_ response: ClientResponse, isWrite: Bool, doing: String) async -> FerryError {
-    let body = (try? await response.collect(upTo: 64 << 10)).flatMap { Self.json($0) }
+    let body = (try? await response.collect(upTo: 64 << 10)).flatMap { JSONText.value($0) }
     let code = body?["code"]?.text.flatMap { Int($0) }
     let slowdown = slowdown
     return Refusal.error(
       status: response.status, code: code, retryAfter: response.headers["Retry-After"], isWrite: isWrite, doing: doing,
       delay: { slowdown.withLock { $0.next() } })
   }
-
-  static func json(_ bytes: [UInt8]) -> JSONValue? { try? JSONDecoder().decode(JSONValue.self, from: Data(bytes)) }
-
-  static func json(_ text: String) -> JSONValue? { json(Array(text.utf8)) }
 
   // MARK: Pages
 

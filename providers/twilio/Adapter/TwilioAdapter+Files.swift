@@ -21,7 +21,7 @@ extension TwilioAdapter: UploadingProvider, HistoryProvider {
       request.headers.set("Content-Type", mediaType.isEmpty ? "application/octet-stream" : mediaType)
       request.body = .stream(bytes)
       request.deadline = Self.transferDeadline
-      let answer = TwilioAPI.json(try await api.send(request, isWrite: true, doing: "upload the file"))
+      let answer = JSONText.value(try await api.send(request, isWrite: true, doing: "upload the file"))
       guard let sid = answer?["sid"]?.string, !sid.isEmpty else {
         throw FerryError(.badData, "Could not upload the file: the answer names none. Check media_url.", retry: .now)
       }

@@ -90,7 +90,7 @@ extension TwilioAdapter: MembershipProvider, ReadingProvider {
     // Whose attributes are not ours, those are left alone: then this process remembers.
     if var ferry = listed.ferry, let stamp = mark.stamp {
       ferry.read = FerryAttributes.ReadStamp(index: index, stamp: stamp)
-      var others = TwilioAPI.json(listed.attributes)?.object ?? [:]
+      var others = JSONText.value(listed.attributes)?.object ?? [:]
       others[FerryAttributes.name] = nil
       let text = ferry.text(beside: others)
       if text.utf8.count <= AdapterLimits.attributesBytes { form.add("Attributes", text) }

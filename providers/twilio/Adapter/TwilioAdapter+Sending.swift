@@ -68,7 +68,9 @@ extension TwilioAdapter {
       form.add("MediaSid", media)
       attributes.sha256 = attachment.sha256
     }
-    if !message.text.isEmpty || message.attachments.isEmpty { form.add("Body", message.text) }
+    if !message.text.isEmpty || message.attachments.isEmpty {
+      form.add("Body", ListedMessage.body(ofText: message.text))
+    }
     if let time = message.time, time < now.advanced(by: .zero - recent) {
       attributes.sent = now
       form.add("DateCreated", TwilioDate.seconds(time))
@@ -156,7 +158,7 @@ extension TwilioAdapter: EditingProvider, DeletingProvider {
     if let media = current["media"]?.array, !media.isEmpty {
       throw FerryError(.unsupported, "Twilio cannot change the text of a message with a file.")
     }
-    var form: Form = [("Body", message.text)]
+    var form: Form = [("Body", ListedMessage.body(ofText: message.text))]
     form.add("Attributes", optional: Self.attributes(current["attributes"]?.string ?? "{}", editedTo: message))
     try await pace.wait(for: channel)
     try await api.post(url, form, doing: "edit the message")
@@ -167,7 +169,7 @@ extension TwilioAdapter: EditingProvider, DeletingProvider {
   private static func attributes(_ current: String, editedTo message: OutgoingMessage) -> String? {
     guard let stamp = message.stamp else { return nil }
     var others: [String: JSONValue] = [:]
-    switch TwilioAPI.json(current) {
+    switch JSONText.value(current) {
     case .object(let members): others = members
     case nil where current.isEmpty: break
     default: return nil

@@ -23,7 +23,7 @@ extension Form {
     guard text.utf8.count <= limit else {
       throw TwilioError(400, 50303, "Attributes too long: they may have \(limit) bytes")
     }
-    guard JSONText.isJSON(text) else { throw TwilioError(400, 50304, "Attributes not valid JSON") }
+    guard JSONText.value(text) != nil else { throw TwilioError(400, 50304, "Attributes not valid JSON") }
     return text
   }
 

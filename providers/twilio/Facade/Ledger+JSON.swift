@@ -181,3 +181,13 @@ extension ParticipantRecord.Binding {
     return .object(json)
   }
 }
+
+extension JSONValue {
+  init(_ value: String?) { self = value.map(JSONValue.string) ?? .null }
+  init(_ value: Int64?) { self = value.map(JSONValue.integer) ?? .null }
+
+  /// A moment as REST writes it.
+  static func date(_ milliseconds: Int64) -> JSONValue {
+    .string(TwilioDate.seconds(Timestamp(milliseconds: milliseconds)))
+  }
+}

@@ -52,7 +52,7 @@ extension Ledger {
     let draft = Draft(
       author: Author(id: UserID(author), name: author), text: change.body ?? "",
       time: change.created.map(Timestamp.init(milliseconds:)), attachments: media.map { [$0.attachment] } ?? [],
-      attributes: extra.json)
+      attributes: extra.kept)
     let stored = try chat.post(draft, to: room, by: .owner).message
     if let media { try attach(media, to: stored, of: conversation) }
     let active = try touched(conversation, call.isAnnounced ? .api : nil)
@@ -87,7 +87,7 @@ extension Ledger {
       message.id, in: ChannelID(conversation.room),
       to: Change(
         text: change.body, author: change.author.map { Author(id: UserID($0), name: $0) },
-        time: change.created.map(Timestamp.init(milliseconds:)), attributes: extra.json), by: .owner)
+        time: change.created.map(Timestamp.init(milliseconds:)), attributes: extra.kept), by: .owner)
     let active = try touched(conversation, call.isAnnounced ? .api : nil)
     if call.isAnnounced {
       try announce("onMessageUpdated", .api, service: active.service, conversation: active.sid) {

@@ -16,7 +16,7 @@ struct PageRequest: Sendable {
   /// True for the page before `edge`.
   let isBackwards: Bool
 
-  private struct Token: Codable {
+  private struct Token: Decodable {
     var after: Int64?
     var before: Int64?
   }
@@ -45,11 +45,13 @@ struct PageRequest: Sendable {
     guard text.hasPrefix("PT") else { return nil }
     var base64 = text.dropFirst(2).replacing("-", with: "+").replacing("_", with: "/")
     base64 += String(repeating: "=", count: (4 - base64.utf8.count % 4) % 4)
-    return Data(base64Encoded: String(base64)).flatMap { try? JSONDecoder().decode(Token.self, from: $0) }
+    return Data(base64Encoded: String(base64)).flatMap { JSONText.decode(Token.self, from: $0) }
   }
 
   private static func text(_ token: Token) -> String {
-    let base64 = Data(JSONText.text(token).utf8).base64EncodedString()
+    let base64 = Data(
+      JSONText.text(token.after.map { ["after": .integer($0)] } ?? ["before": JSONValue(token.before)]).utf8
+    ).base64EncodedString()
     return "PT" + base64.replacing("+", with: "-").replacing("/", with: "_").replacing("=", with: "")
   }
 

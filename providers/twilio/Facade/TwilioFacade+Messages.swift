@@ -57,7 +57,7 @@ extension TwilioFacade {
         if let attributes = change?.attributes {
           var extra = MessageExtra(stored.message)
           extra.attributes = attributes
-          stored.message.attributes = extra.json
+          stored.message.attributes = extra.kept
         }
         return try ledger.fields(stored, of: conversation, in: event)
       }

@@ -144,9 +144,10 @@ package final class TwilioFacade: Sendable {
   }
 
   static func json(_ value: JSONValue, status: Int) -> HTTPResponse {
-    var response = HTTPResponse.json(value, status: status)
-    response.headers.set("Content-Type", "application/json; charset=utf-8")
-    return response
+    var json = JSONWriter(capacity: 1024)
+    json.value(value)
+    return HTTPResponse(
+      status: status, headers: ["Content-Type": "application/json; charset=utf-8"], body: .bytes(json.utf8))
   }
 
   private func call(_ request: HTTPRequest, _ segments: [String]) async throws -> Call {

@@ -133,6 +133,6 @@ package struct AccessToken: Hashable, Sendable {
   }
 
   private static func decode<Value: Decodable>(_ text: Substring) -> Value? {
-    bytes(text).flatMap { try? JSONDecoder().decode(Value.self, from: Data($0)) }
+    bytes(text).flatMap { JSONText.decode(Value.self, from: $0) }
   }
 }

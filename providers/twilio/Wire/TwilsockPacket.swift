@@ -1,5 +1,4 @@
 package import FerryCore
-import FoundationEssentials
 
 /// One binary message of the realtime socket: a line that names the protocol and the header's length, a JSON header,
 /// and a payload.
@@ -22,7 +21,7 @@ package struct TwilsockPacket: Hashable, Sendable {
   package init(header: JSONValue, json payload: JSONValue) {
     var members = header.object ?? [:]
     members["payload_type"] = "application/json"
-    self.init(header: .object(members), payload: Self.text(payload))
+    self.init(header: .object(members), payload: Array(JSONText.text(payload).utf8))
   }
 
   /// Throws `badData` for anything but a packet. A payload longer than `payload_size` says is taken whole.
@@ -38,9 +37,9 @@ package struct TwilsockPacket: Hashable, Sendable {
     guard length >= 0, rest.count >= length, rest.count - length >= 2,
       rest.dropFirst(length).prefix(2).elementsEqual([0x0d, 0x0a])
     else { throw FerryError(.badData, "The packet's header is not as long as its first line says.") }
-    guard let header = try? JSONDecoder().decode(JSONValue.self, from: Data(rest.prefix(length))),
-      case .object = header
-    else { throw FerryError(.badData, "The packet's header is not a JSON object.") }
+    guard let header = JSONText.value(rest.prefix(length)), case .object = header else {
+      throw FerryError(.badData, "The packet's header is not a JSON object.")
+    }
     self.header = header
     payload = Array(rest.dropFirst(length + 2))
     if let size = header["payload_size"]?.integer, size > Int64(payload.count) {
@@ -51,7 +50,7 @@ package struct TwilsockPacket: Hashable, Sendable {
   package func encoded() -> [UInt8] {
     var members = header.object ?? [:]
     members["payload_size"] = .integer(Int64(payload.count))
-    let header = Self.text(.object(members))
+    let header = Array(JSONText.text(.object(members)).utf8)
     return Array("\(Self.word) \(Self.version) \(header.count)\r\n".utf8) + header + [0x0d, 0x0a] + payload
   }
 
@@ -62,13 +61,6 @@ package struct TwilsockPacket: Hashable, Sendable {
   package var json: JSONValue? {
     let type = header["payload_type"]?.string ?? "application/json"
     guard type.hasPrefix("application/json"), !payload.isEmpty else { return nil }
-    return try? JSONDecoder().decode(JSONValue.self, from: Data(payload))
-  }
-
-  private static func text(_ value: JSONValue) -> [UInt8] {
-    let encoder = JSONEncoder()
-    encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
-    // Fails only for numbers that JSON lacks; none is ever decoded from JSON.
-    return (try? encoder.encode(value)).map { [UInt8]($0) } ?? Array("{}".utf8)
+    return JSONText.value(payload)
   }
 }

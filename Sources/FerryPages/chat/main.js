@@ -1,0 +1,223 @@
+// Begins: who is it, which room, and what the page's buttons do.
+
+import { Api, ApiError, Live } from './net.js';
+import { RoomView } from './room.js';
+import { Rooms } from './rooms.js';
+import { Composer } from './composer.js';
+import { Attachments } from './row.js';
+import { Announcer, isLooking, showTitle } from './reading.js';
+import { Actions } from './actions.js';
+import { Names, isVisible, extraStyles } from './text.js';
+import { t, translate } from './words.js';
+
+const page = document.body;
+const $ = (selector) => page.querySelector(selector);
+translate(page);
+
+// The token leaves the address at once, and stays in this tab. All ports of a host share their cookies, but not this.
+const query = new URLSearchParams(location.search);
+const given = { name: query.get('name'), room: query.get('room'), token: query.get('token') };
+if (given.token !== null) {
+  query.delete('token');
+  history.replaceState(null, '', query.size > 0 ? `?${query}` : location.pathname);
+  sessionStorage.setItem('ferry.token', given.token);
+}
+const remembered = {
+  token: given.token ?? sessionStorage.getItem('ferry.token'),
+  name: given.name ?? localStorage.getItem('ferry.name'),
+  room: given.room ?? localStorage.getItem('ferry.room') ?? 'lobby',
+};
+
+if (remembered.token && isVisible(remembered.name ?? '')) start(remembered);
+else signIn(remembered);
+
+// MARK: Signing in
+
+async function signIn(known, problem) {
+  $('#app').hidden = true;
+  const [{ showSignIn }] = await Promise.all([import('./sign-in.js'), extraStyles()]);
+  showSignIn(known, problem, start);
+}
+
+async function start({ name, token, room }) {
+  const api = new Api(token, name);
+  const early = api.messages(room, { limit: '50' });
+  early.catch(() => {});
+  try {
+    const first = await api.rooms();
+    if (first.user) api.me.id = first.user;
+    sessionStorage.setItem('ferry.token', token);
+    localStorage.setItem('ferry.name', name);
+    $('#app').hidden = false;
+    const app = new App(api);
+    api.onUnauthorized = () => {
+      app.live.stop();
+      sessionStorage.removeItem('ferry.token');
+      signIn({ name, room: app.room.id }, t('wrongToken'));
+    };
+    app.begin(room, first, early);
+  } catch (error) {
+    if (!(error instanceof ApiError)) throw error;
+    const isWrong = error.status === 401;
+    signIn({ name, room, token: isWrong ? '' : token }, t(isWrong ? 'wrongToken' : 'noServer'));
+  }
+}
+
+// MARK: The page
+
+class App {
+  #offlineTimer;
+
+  constructor(api) {
+    this.api = api;
+    this.names = new Names();
+    this.names.of(api.me);
+    this.attachments = new Attachments(api);
+    this.announcer = new Announcer($('#status'));
+    this.live = new Live(api, {
+      event: (event) => this.#event(event),
+      typing: (typing) => this.room.typing(typing),
+      open: () => this.#connected(),
+      closed: () => this.#disconnected(),
+      reset: () => this.#reload(),
+    });
+    const context = { me: api.me, names: this.names };
+    this.rooms = new Rooms($('.side'), context, {
+      open: (id) => this.open(id),
+      make: (name) => this.#make(name),
+      changed: () => this.room && this.#showTitle(),
+    });
+    this.room = new RoomView(this, $('.conversation'));
+    this.composer = new Composer($('.composer'), api, {
+      names: this.names, members: () => this.room.membersForCompletion(), recent: () => this.room.recentAuthors(),
+      mentioned: (text) => this.room.mentioned(text), announce: (text) => this.announcer.say(text),
+    }, {
+      send: (draft) => this.#send(draft),
+      edit: (row, text, revision) => this.actions.saveEdit(row, text, revision),
+      editLast: () => this.actions.editLast(),
+      target: (row) => this.room.log.makeVisible(row),
+      typing: (on) => this.live.say({ type: 'typing', room: this.room.id, by: api.me, on }),
+    });
+    this.actions = new Actions(this);
+    this.#buttons();
+    this.#midnight();
+  }
+
+  /** Shows the rooms, opens one and follows what happens. `early` is its first page, asked for already. */
+  begin(room, { rooms, sequence }, early) {
+    this.rooms.replace(rooms);
+    this.live.start(sequence);
+    this.open(room, early);
+  }
+
+  /** Reads everything anew. */
+  async #reload() {
+    try {
+      this.begin(this.room.id, await this.api.rooms());
+    } catch {
+      setTimeout(() => this.#reload(), 3000);
+    }
+  }
+
+  open(id, early) {
+    localStorage.setItem('ferry.room', id);
+    const query = new URLSearchParams(location.search);
+    query.set('room', id);
+    history.replaceState(null, '', `?${query}`);
+    this.composer.stopTyping();
+    this.search?.close();
+    this.room.open(id, early);
+    this.rooms.open(id);
+    this.composer.open(id);
+    // Not on a phone, where it calls up the keyboard, nor in a frame, which has neighbours.
+    if (window.top === window && !this.composer.isCoarse) this.composer.focus();
+    $('#app').classList.add('in-room');
+    this.#showTitle();
+  }
+
+  async #make(name) {
+    try {
+      this.rooms.put(await this.api.makeRoom(name));
+      this.open(name);
+      this.composer.focus();
+    } catch (error) {
+      this.announcer.say(error.message);
+    }
+  }
+
+  async #send(draft) {
+    if (this.room.timeline.hasNewer) await this.room.toLatest();
+    this.room.outbox.send(draft);
+    this.room.log.toBottom();
+  }
+
+  #event(event) {
+    const by = event.message?.author ?? event.by;
+    const isMine = by?.id === this.api.me.id;
+    if (by) this.names.of(by);
+    this.rooms.event(event, isMine);
+    this.room.event(event);
+    if (event.kind === 'message' && !isMine && !isLooking() && window.Notification?.permission === 'granted') {
+      import('./notices.js').then(({ showNotice }) => showNotice(event.room, this.names.of(by), event.message.text,
+        () => event.room !== this.room.id && this.open(event.room)));
+    }
+    if (event.kind === 'read' && isMine && event.room !== this.room.id && event.state === 'read') {
+      this.api.room(event.room).then((room) => this.rooms.put(room), () => {});
+    }
+  }
+
+  #showTitle() {
+    showTitle(this.rooms.get(this.room.id)?.title ?? this.room.id, this.rooms.unread);
+  }
+
+  #connected() {
+    clearTimeout(this.#offlineTimer);
+    this.#offlineTimer = undefined;
+    $('.offline').hidden = true;
+    this.room.outbox?.hurry();
+  }
+
+  #disconnected() {
+    // Counted from the first loss: failed attempts to come back do not put it off.
+    this.#offlineTimer ??= setTimeout(() => $('.offline').hidden = this.live.isOpen, 2000);
+  }
+
+  #buttons() {
+    $('.back').addEventListener('click', () => {
+      $('#app').classList.remove('in-room');
+      $('.room[aria-current]')?.focus();
+    });
+    $('.bell').hidden = window.Notification?.permission !== 'default';
+    $('.bell').addEventListener('click', async () => (await import('./notices.js')).allowNotices($('.bell')));
+    $('.sign-out').addEventListener('click', () => {
+      sessionStorage.removeItem('ferry.token');
+      location.replace(location.pathname);
+    });
+    $('.find').addEventListener('click', async () => {
+      const [{ Search }] = await Promise.all([import('./search.js'), extraStyles()]);
+      this.search ??= new Search($('.room-body'), this.api, this.names, {
+        jump: (id) => this.room.jumpTo(id),
+        close: () => {
+          if (this.room.timeline.hasNewer) this.room.toLatest();
+          $('.find').focus();
+        },
+      });
+      this.search.open(this.room.id);
+    });
+    // Safari lays the keyboard over the page instead of making it smaller.
+    const view = window.visualViewport;
+    view?.addEventListener('resize', () =>
+      document.documentElement.style.setProperty('--height', `${Math.min(view.height, innerHeight)}px`));
+  }
+
+  /** Today becomes yesterday. */
+  #midnight() {
+    const now = new Date();
+    const next = new Date(now.getFullYear(), now.getMonth(), now.getDate() + 1, 0, 0, 1);
+    // Clocks are set and computers sleep: it is looked at every minute at the latest.
+    setTimeout(() => {
+      if (new Date().getDate() !== now.getDate()) this.room.log.updateAll();
+      this.#midnight();
+    }, Math.min(next - now, 60_000));
+  }
+}

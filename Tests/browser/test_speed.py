@@ -1,0 +1,131 @@
+"""How fast it is and how much it needs. Numbers are printed; limits are wide, for machines differ."""
+import json
+import re
+import statistics
+
+import pytest
+from acts import PATIENCE, at_bottom, eventually, expect, field, row, say, scroll, sent, texts
+
+FIRST = """
+  window.shown = new Promise((done) => new MutationObserver((_, observer) => {
+    if (!document.querySelector('.row .text') || !document.querySelector('.overlay').hidden) return;
+    observer.disconnect();
+    requestAnimationFrame(() => setTimeout(() => done(performance.now())));
+  }).observe(document, { childList: true, subtree: true, attributes: true }));
+  window.shifts = 0;
+  new PerformanceObserver((list) => {
+    for (const entry of list.getEntries()) if (!entry.hadRecentInput) shifts += entry.value;
+  }).observe({ type: 'layout-shift', buffered: true });
+"""
+
+
+def measured(page):
+    tools = page.context.new_cdp_session(page)
+    tools.send("HeapProfiler.enable")
+    tools.send("HeapProfiler.collectGarbage")
+    tools.send("Performance.enable")
+    metrics = {each["name"]: each["value"] for each in tools.send("Performance.getMetrics")["metrics"]}
+    return metrics
+
+
+def test_the_first_message_is_there_soon_and_little_is_loaded(people, service, room):
+    service.fill(room, 1000)
+    times = []
+    for _ in range(5):
+        page = people.page()
+        page.add_init_script(FIRST)
+        sizes = {}
+        page.on("response", lambda answer: sizes.__setitem__(answer.url, answer))
+        people.enter(room, page=page)
+        times.append(page.evaluate("shown"))
+        code = {url: len(answer.body()) for url, answer in sizes.items() if "/chat" in url and answer.status == 200}
+        shifts = page.evaluate("shifts")
+        page.context.close()
+        people.contexts.remove(page.context)
+    own = sum(code.values())
+    print(f"\nfirst message after {statistics.median(times):.0f} ms (of {[round(each) for each in times]}), "
+          f"{own} bytes of own code in {len(code)} files, {len(sizes)} requests, layout shift {shifts:.3f}")
+    assert len(sizes) <= 20, list(sizes)
+    assert own < 100_000, code
+    assert shifts < 0.02
+    assert min(times) < 1500
+
+
+def test_the_first_load_on_a_slow_line(people, service, room):
+    service.fill(room, 60)
+    page = people.page()
+    page.add_init_script(FIRST)
+    tools = page.context.new_cdp_session(page)
+    tools.send("Network.enable")
+    tools.send("Network.emulateNetworkConditions", {
+        "offline": False, "latency": 150, "downloadThroughput": 200_000, "uploadThroughput": 200_000})
+    people.enter(room, page=page)
+    took = page.evaluate("shown")
+    print(f"\nfirst message after {took:.0f} ms at 1.6 Mbit/s and 150 ms")
+    assert took < 6000
+
+
+@pytest.mark.timeout(240)
+def test_ten_thousand_messages_scroll_smoothly_in_bounded_memory(people, service, room):
+    service.fill(room, 10_000)
+    page = people.enter(room)
+    small = measured(page)
+    # Pages of 500, so that the test is about the page and not about 200 requests.
+    page.route(re.compile(r"before="), lambda route: route.continue_(url=route.request.url.replace("limit=50", "limit=500")))
+    frames = page.evaluate("""() => new Promise((done) => {
+      const log = document.querySelector('#log');
+      const times = [];
+      let last = performance.now(), most = 0;
+      function step() {
+        const now = performance.now();
+        times.push(now - last);
+        last = now;
+        most = Math.max(most, log.querySelectorAll('.row').length);
+        if (log.scrollTop <= 0 && log.querySelector('.text')?.textContent === 'message 0') return done({ times, most });
+        log.scrollTop -= 1500;
+        requestAnimationFrame(step);
+      }
+      step();
+    })""")
+    page.unroute_all(behavior="ignoreErrors")
+    many = measured(page)
+    seen = texts(page)
+    assert "message 0" in seen
+    times = sorted(frames["times"])
+    heap = many["JSHeapUsedSize"] / 1e6
+    print(f"\n10,000 messages: {len(times)} frames, median {statistics.median(times):.1f} ms, "
+          f"95% {times[int(len(times) * 0.95)]:.1f} ms, longest {times[-1]:.0f} ms; at most {frames['most']} rows; "
+          f"heap {heap:.1f} MB, listeners {small['JSEventListeners']:.0f} -> {many['JSEventListeners']:.0f}, "
+          f"nodes {many['Nodes']:.0f}")
+    assert frames["most"] <= 300
+    assert heap < 30
+    assert many["JSEventListeners"] <= small["JSEventListeners"] + 20
+    assert many["Nodes"] < 12_000
+    assert statistics.median(times) < 120
+    # Jumping anywhere draws what is there.
+    for part in (0.2, 0.9, 0.5, 1):
+        scroll(page, page.locator("#log").evaluate(f"(log) => log.scrollHeight * {part} - 300"))
+        eventually(page, lambda: page.locator("#log").evaluate("""(log) => {
+          const { top, left } = log.getBoundingClientRect();
+          return Boolean(document.elementFromPoint(left + 60, top + 300)?.closest('.row'));
+        }"""))
+
+
+def test_a_burst_of_messages_leaves_the_page_usable(people, service, room):
+    service.fill(room, 100)
+    page = people.enter(room)
+    page.evaluate("""() => {
+      window.longest = 0;
+      new PerformanceObserver((list) => list.getEntries().forEach((entry) => longest = Math.max(longest, entry.duration)))
+        .observe({ type: 'longtask' });
+    }""")
+    for start in range(0, 400, 20):
+        service.post_many(room, [{"author": {"id": f"user {number % 7}"}, "text": f"burst {number}"}
+                                 for number in range(start, start + 20)])
+        field(page).press("a")
+    expect(row(page, "burst 399")).to_be_visible(timeout=PATIENCE)
+    eventually(page, lambda: at_bottom(page))
+    print(f"\nthe longest task in a burst of 400 messages took {page.evaluate('longest'):.0f} ms")
+    assert page.evaluate("longest") < 1000
+    assert field(page).input_value() == "a" * 20
+    assert page.locator(".row").count() <= 300

@@ -1,0 +1,456 @@
+"""What people write: keys, input methods, drafts, sending, editing, reactions."""
+import json
+import re
+
+import pytest
+from acts import (PATIENCE, at_bottom, choose, eventually, expect, field, open_menu, row, say, scroll, sent, stays,
+                  texts)
+from proxy import Proxy
+
+POSTS = re.compile(r"/v1/rooms/[^/]+/messages$")
+
+
+def keyboard(page):
+    return page.context.new_cdp_session(page)
+
+
+def test_enter_sends_and_shift_enter_breaks(people, service, room):
+    page = people.enter(room)
+    field(page).press_sequentially("one")
+    field(page).press("Shift+Enter")
+    field(page).press_sequentially("two")
+    before = field(page).bounding_box()["height"]
+    field(page).press("Enter")
+    sent(page, "one\ntwo")
+    assert field(page).input_value() == ""
+    assert field(page).bounding_box()["height"] < before
+    assert service.messages(room)[-1]["text"] == "one\ntwo"
+
+
+def test_the_field_grows_to_six_lines_and_then_scrolls(people, room):
+    page = people.enter(room)
+    heights = []
+    for lines in range(1, 10):
+        field(page).fill("\n".join(["x"] * lines))
+        heights.append(field(page).bounding_box()["height"])
+    assert heights[0] < heights[1] < heights[4] < heights[5] == heights[6] == heights[8]
+    assert page.locator(".bar").bounding_box()["height"] >= 70
+
+
+def test_no_enter_of_an_input_method_sends(people, service, room):
+    page = people.enter(room)
+    field(page).focus()
+    keys = keyboard(page)
+    def enter(code):
+        for kind in ("rawKeyDown", "keyUp"):
+            keys.send("Input.dispatchKeyEvent", {
+                "type": kind, "key": "Enter", "code": "Enter", "windowsVirtualKeyCode": code})
+    keys.send("Input.imeSetComposition", {"text": "かんじ", "selectionStart": 3, "selectionEnd": 3})
+    enter(13)
+    assert texts(page) == []
+    keys.send("Input.insertText", {"text": "漢字"})
+    enter(229)
+    assert texts(page) == [] and field(page).input_value() == "漢字"
+    field(page).press("Enter")
+    sent(page, "漢字")
+    assert [each["text"] for each in service.messages(room)] == ["漢字"]
+
+
+@pytest.mark.parametrize("text", ["", "   \n ", "\u2800", "\u200b\u2063\u3164"])
+def test_what_cannot_be_seen_is_not_sent(people, room, text):
+    page = people.enter(room)
+    field(page).fill(text)
+    expect(page.locator(".send")).to_be_disabled()
+    field(page).press("Enter")
+    assert texts(page) == []
+
+
+def test_a_coarse_pointer_breaks_lines_with_enter_and_sends_with_the_button(people, service, room):
+    page = people.enter(room, has_touch=True, is_mobile=True, viewport={"width": 390, "height": 760})
+    field(page).tap()
+    page.keyboard.type("one")
+    page.keyboard.press("Enter")
+    page.keyboard.type("two")
+    assert field(page).input_value() == "one\ntwo"
+    page.locator(".send").tap()
+    sent(page, "one\ntwo")
+
+
+def test_drafts_are_kept_for_each_room_and_through_reloads(people, service, room):
+    service.post(f"{room}-b", "x")
+    page = people.enter(room)
+    field(page).fill("half a thought")
+    page.locator(f"[data-room='{room}-b']").click()
+    people.ready(page)
+    assert field(page).input_value() == ""
+    field(page).fill("another")
+    page.reload()
+    people.ready(page)
+    assert field(page).input_value() == "another"
+    page.locator(f"[data-room='{room}']").click()
+    people.ready(page)
+    assert field(page).input_value() == "half a thought"
+    field(page).press("Enter")
+    sent(page, "half a thought")
+    page.reload()
+    people.ready(page)
+    assert field(page).input_value() == ""
+
+
+@pytest.mark.parametrize("is_echo_first", [True, False])
+def test_echo_and_answer_in_either_order_leave_one_row(people, service, room, is_echo_first):
+    page = people.page()
+    if not is_echo_first:
+        # Holds the socket's frames until the answer was there.
+        page.add_init_script("""
+          window.held = [];
+          const native = Object.getOwnPropertyDescriptor(WebSocket.prototype, 'onmessage');
+          Object.defineProperty(WebSocket.prototype, 'onmessage', { ...native, set(handler) {
+            native.set.call(this, (event) => window.holding ? held.push(() => handler(event)) : handler(event));
+          } });""")
+    people.enter(room, page=page)
+    answers = []
+    if is_echo_first:
+        page.route(POSTS, lambda route: answers.append((route, route.fetch())))
+    else:
+        page.evaluate("window.holding = true")
+    say(page, "once")
+    assert page.locator(".row.own").count() == 1
+    if is_echo_first:
+        sent(page, "once")
+        for route, answer in answers:
+            route.fulfill(response=answer)
+    else:
+        sent(page, "once")
+        page.evaluate("() => { window.holding = false; for (const each of held.splice(0)) each(); }")
+    say(page, "twice")
+    sent(page, "twice")
+    assert texts(page) == ["once", "twice"]
+    page.unroute_all(behavior="ignoreErrors")
+
+
+def test_a_lost_answer_does_not_send_twice(people, service, room):
+    page = people.page()
+    page.add_init_script("window.WebSocket = class { close() {} send() {} };")
+    people.enter(room, page=page)
+    lost = []
+    def lose(route):
+        route.fetch()
+        lost.append(route.request.post_data)
+        route.abort()
+    page.route(POSTS, lose, times=1)
+    say(page, "only once")
+    expect(page.locator(".row.waiting .failure")).to_contain_text("Not sent yet")
+    page.locator(".resend").click()
+    sent(page, "only once")
+    assert len(lost) == 1
+    assert [each["text"] for each in service.messages(room)] == ["only once"]
+
+
+def test_a_refused_message_can_be_retried_and_deleted_and_holds_up_nothing(people, service, room):
+    page = people.enter(room)
+    page.route(POSTS, lambda route: route.fulfill(
+        status=403, json={"error": {"code": "forbidden", "message": "no"}}), times=2)
+    say(page, "refused")
+    expect(page.locator(".row.failed .failure")).to_contain_text("Not sent")
+    say(page, "also refused")
+    expect(page.locator(".row.failed")).to_have_count(2)
+    say(page, "taken")
+    sent(page, "taken")
+    row(page, "refused").locator(".resend").click()
+    sent(page, "refused")
+    row(page, "also refused").locator(".discard").click()
+    expect(row(page, "also refused")).to_have_count(0)
+    assert [each["text"] for each in service.messages(room)] == ["taken", "refused"]
+
+
+def test_messages_arrive_in_the_order_in_which_they_were_written(people, service, room):
+    page = people.enter(room)
+    held = []
+    page.route(POSTS, lambda route: held.append(route), times=1)
+    for text in ("first", "second", "third"):
+        say(page, text)
+    eventually(page, lambda: held)
+    assert texts(page) == ["first", "second", "third"]
+    assert service.room and page.locator(".row.sending").count() == 3
+    held[0].continue_()
+    sent(page, "third")
+    assert [each["text"] for each in service.messages(room)] == ["first", "second", "third"]
+
+
+def test_what_was_not_sent_survives_a_reload(people, service, room):
+    page = people.enter(room)
+    page.route(POSTS, lambda route: route.abort())
+    say(page, "later")
+    expect(page.locator(".row.waiting")).to_have_count(1)
+    page.reload()
+    people.ready(page)
+    expect(row(page, "later")).to_have_count(1)
+    page.unroute(POSTS)
+    page.locator(".resend").click()
+    sent(page, "later")
+    assert [each["text"] for each in service.messages(room)] == ["later"]
+
+
+def test_a_send_shows_at_once(people, room):
+    page = people.enter(room)
+    page.route(POSTS, lambda route: None)
+    field(page).fill("quick")
+    took = page.evaluate("""() => new Promise((done) => {
+      const start = performance.now();
+      new MutationObserver(() => document.querySelector('.row.sending') && done(performance.now() - start))
+        .observe(document.querySelector('#log'), { childList: true, subtree: true });
+      document.querySelector('.composer').requestSubmit();
+    })""")
+    print(f"\na send is shown after {took:.0f} ms")
+    assert took < 250
+    page.unroute_all(behavior="ignoreErrors")
+
+
+# Editing
+
+def test_up_in_an_empty_field_edits_the_last_of_my_messages(people, service, room):
+    page = people.enter(room)
+    say(page, "mistkae")
+    sent(page, "mistkae")
+    service.post(room, "meanwhile")
+    expect(row(page, "meanwhile")).to_be_visible()
+    field(page).press("ArrowUp")
+    expect(field(page)).to_have_value("mistkae")
+    expect(page.locator(".purpose")).to_contain_text("Editing your message")
+    field(page).fill("mistake")
+    field(page).press("Enter")
+    expect(row(page, "mistake").locator(".edited")).to_have_text("edited")
+    assert field(page).input_value() == ""
+    assert service.messages(room)[0]["text"] == "mistake"
+    field(page).fill("one\ntwo")
+    field(page).press("ArrowUp")
+    assert field(page).input_value() == "one\ntwo"
+    assert page.locator(".purpose").is_hidden()
+
+
+def test_cancelling_an_edit_brings_the_draft_back(people, service, room):
+    page = people.enter(room)
+    say(page, "said")
+    sent(page, "said")
+    field(page).fill("a draft")
+    choose(page, "said", "edit")
+    expect(field(page)).to_have_value("said")
+    field(page).press_sequentially(" and more")
+    field(page).press("Escape")
+    assert field(page).input_value() == "a draft"
+    assert texts(page) == ["said"]
+
+
+def test_a_message_deleted_while_it_is_edited_leaves_its_text_as_a_draft(people, service, room):
+    page = people.enter(room)
+    say(page, "said")
+    sent(page, "said")
+    choose(page, "said", "edit")
+    field(page).fill("said better")
+    service.delete(room, service.messages(room)[0])
+    expect(page.locator(".row .text")).to_have_text("Message deleted")
+    expect(page.locator(".composer .error")).to_contain_text("deleted meanwhile")
+    assert field(page).input_value() == "said better"
+    page.reload()
+    people.ready(page)
+    assert field(page).input_value() == "said better"
+
+
+def test_a_message_edited_elsewhere_meanwhile_is_asked_about(people, service, room):
+    page = people.enter(room)
+    say(page, "said")
+    sent(page, "said")
+    choose(page, "said", "edit")
+    field(page).fill("said here")
+    service.edit(room, service.messages(room)[0], "said there")
+    expect(page.locator(".composer .error")).to_contain_text("changed elsewhere")
+    assert service.messages(room)[0]["text"] == "said there"
+    page.locator(".save-edit").click()
+    expect(row(page, "said here")).to_be_visible()
+    assert service.messages(room)[0]["text"] == "said here"
+
+
+def test_editing_scrolls_the_message_into_view(people, service, room):
+    page = people.enter(room)
+    say(page, "far up")
+    sent(page, "far up")
+    service.fill(room, 45)
+    expect(row(page, "message 44")).to_be_visible()
+    field(page).press("ArrowUp")
+    expect(row(page, "far up")).to_be_in_viewport()
+
+
+def test_a_reply_quotes_and_leads_to_what_it_answers(people, service, room):
+    first = service.post(room, "the question")
+    service.fill(room, 80)
+    page = people.enter(room)
+    service.post(room, "the answer", by="grace", reply_to=first["id"])
+    quote = row(page, "the answer").locator(".quote")
+    expect(quote).to_contain_text("the question")
+    quote.click()
+    expect(row(page, "the question")).to_be_in_viewport()
+    choose(page, "the question", "reply")
+    expect(page.locator(".purpose")).to_contain_text("Reply to ada")
+    say(page, "mine too")
+    sent(page, "mine too")
+    assert service.messages(room)[-1]["reply_to"] == first["id"]
+
+
+# Menu and reactions
+
+def test_the_menu_offers_editing_for_ones_own_only(people, service, room):
+    service.post(room, "theirs")
+    page = people.enter(room)
+    say(page, "mine")
+    sent(page, "mine")
+    def entries(text):
+        found = open_menu(page, text).locator("[data-action]").evaluate_all("(all) => all.map((each) => each.dataset.action)")
+        page.keyboard.press("Escape")
+        expect(page.locator(".menu")).to_have_count(0)
+        return found
+    assert entries("mine") == ["reply", "copy", "edit", "remove", "cancel"]
+    assert entries("theirs") == ["reply", "copy", "cancel"]
+    row(page, "theirs").locator(".bubble").click(button="right")
+    expect(page.locator(".menu")).to_be_visible()
+    page.mouse.click(5, 5)
+    expect(page.locator(".menu")).to_have_count(0)
+    row(page, "theirs").focus()
+    page.keyboard.press("Shift+F10")
+    expect(page.locator(".menu")).to_be_visible()
+
+
+def test_deleting_asks_and_leaves_a_note(people, service, room):
+    page = people.enter(room)
+    for text in ("oops", "next"):
+        say(page, text)
+        sent(page, text)
+    choose(page, "oops", "remove")
+    page.locator(".question button").first.click()
+    assert texts(page) == ["oops", "next"]
+    choose(page, "oops", "remove")
+    page.locator(".question .yes").click()
+    expect(page.locator(".row .text").first).to_have_text("Message deleted")
+    eventually(page, "document.activeElement.textContent.includes('next')")
+    assert service.messages(room)[0]["deleted"]
+
+
+def test_copying(people, service, room):
+    service.post(room, "copy me")
+    page = people.page()
+    page.context.grant_permissions(["clipboard-read", "clipboard-write"])
+    people.enter(room, page=page)
+    choose(page, "copy me", "copy")
+    expect(page.locator("#status")).to_have_text("Copied")
+    assert page.evaluate("navigator.clipboard.readText()") == "copy me"
+
+
+def test_a_long_press_opens_the_menu_unless_the_finger_moves(people, service, room):
+    service.post(room, "press me")
+    page = people.enter(room, has_touch=True, is_mobile=True, viewport={"width": 390, "height": 760})
+    box = row(page, "press me").locator(".bubble").bounding_box()
+    touch = keyboard(page)
+    x, y = box["x"] + 20, box["y"] + 15
+    def dispatch(kind, *points):
+        touch.send("Input.dispatchTouchEvent", {"type": kind, "touchPoints": [{"x": px, "y": py} for px, py in points]})
+    dispatch("touchStart", (x, y))
+    dispatch("touchMove", (x, y + 25))
+    stays(page, lambda: page.locator(".menu").count() == 0, 800)
+    dispatch("touchEnd")
+    dispatch("touchStart", (x, y))
+    expect(page.locator(".menu")).to_be_visible()
+    dispatch("touchEnd")
+    expect(page.locator(".menu")).to_be_visible()
+
+
+def test_a_double_click_on_a_reaction_settles_on_the_servers_state(people, service, room):
+    message = service.post(room, "nice")
+    service.react(room, message, "👍", "ada")
+    service.react(room, message, "❤️", "grace")
+    page = people.enter(room)
+    chips = page.locator(".reaction")
+    before = [chip.bounding_box() for chip in chips.all()]
+    chips.first.dblclick()
+    eventually(page, lambda: settled(service, room) == {"👍": ["ada"], "❤️": ["grace"]})
+    eventually(page, lambda: chips.all_inner_texts() == ["👍1", "❤️1"])
+    assert [chip.bounding_box() for chip in chips.all()] == before
+    chips.first.click()
+    expect(chips.first).to_have_attribute("aria-pressed", "true")
+    eventually(page, lambda: settled(service, room)["👍"] == ["ada", "bob"])
+    assert chips.first.inner_text() == "👍2"
+    open_menu(page, "nice").locator("[data-emoji='😂']").click()
+    eventually(page, lambda: settled(service, room).get("😂") == ["bob"])
+    assert len(chips.all()) == 3
+
+
+def settled(service, room):
+    return {each["emoji"]: [user["id"] for user in each["users"]] for each in service.messages(room)[0].get("reactions", [])}
+
+
+# Typing
+
+def test_typing_is_told_every_three_seconds_at_most_and_ended_by_sending(people, service, room):
+    page = people.page()
+    frames = []
+    page.on("websocket", lambda socket: socket.on("framesent", lambda frame: frames.append(json.loads(frame))))
+    people.enter(room, page=page)
+    field(page).press_sequentially("a longer sentence", delay=150)
+    typing = [frame["on"] for frame in frames if frame["type"] == "typing"]
+    assert typing == [True]
+    field(page).press("Enter")
+    eventually(page, lambda: [frame["on"] for frame in frames if frame["type"] == "typing"] == [True, False])
+    field(page).fill("x")
+    field(page).fill("")
+    eventually(page, lambda: [frame["on"] for frame in frames if frame["type"] == "typing"] == [True, False, True, False])
+
+
+def test_two_people_talk(people, room):
+    bob = people.enter(room)
+    ada = people.enter(room, name="ada")
+    field(ada).press_sequentially("hi b")
+    expect(bob.locator(".typing")).to_have_text("ada is typing…")
+    field(ada).fill("hi bob")
+    field(ada).press("Enter")
+    expect(row(bob, "hi bob")).to_be_visible()
+    expect(bob.locator(".typing")).to_have_text("2 members")
+    say(bob, "hi ada")
+    expect(row(ada, "hi ada")).to_be_visible()
+    choose(ada, "hi bob", "edit")
+    field(ada).fill("hi, bob")
+    field(ada).press("Enter")
+    expect(row(bob, "hi, bob").locator(".edited")).to_be_visible()
+    expect(row(ada, "hi, bob").locator(".read")).to_have_text("Read")
+    open_menu(bob, "hi, bob").locator("[data-emoji='👍']").click()
+    expect(row(ada, "hi, bob").locator(".reaction")).to_have_text("👍1")
+    choose(ada, "hi, bob", "remove")
+    ada.locator(".question .yes").click()
+    expect(bob.locator(".row .text").first).to_have_text("Message deleted")
+
+
+def test_one_person_in_two_places_sees_the_same(people, room):
+    one = people.enter(room)
+    two = people.enter(room)
+    say(one, "from here")
+    expect(row(two, "from here")).to_be_visible()
+    expect(row(two, "from here")).to_have_class(re.compile("own"))
+    say(two, "from there")
+    sent(two, "from there")
+    expect(row(one, "from there")).to_be_visible()
+    assert texts(one) == texts(two)
+
+
+def test_the_server_is_killed_and_comes_back(people, service, room):
+    page = people.enter(room)
+    say(page, "before")
+    sent(page, "before")
+    service.kill()
+    say(page, "while it is away")
+    expect(page.locator(".row.waiting")).to_have_count(1)
+    expect(page.locator(".offline")).to_be_visible()
+    service.start()
+    page.evaluate("dispatchEvent(new Event('online'))")
+    sent(page, "while it is away")
+    expect(page.locator(".offline")).to_be_hidden(timeout=PATIENCE)
+    service.post(room, "and on")
+    expect(row(page, "and on")).to_be_visible(timeout=PATIENCE)
+    assert texts(page) == ["before", "while it is away", "and on"]

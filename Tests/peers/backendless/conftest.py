@@ -1,0 +1,153 @@
+"""The Backendless facade as its own process, and Socket.IO clients of both generations pointed at it."""
+import json
+import os
+import pathlib
+import queue
+import signal
+import subprocess
+import sys
+import threading
+import time
+import urllib.parse
+
+import pytest
+import requests
+
+ROOT = pathlib.Path(__file__).resolve().parents[3]
+FERRY = os.environ.get("FERRY_BIN", str(ROOT / ".build/debug/ferry"))
+PYTHON = {4: sys.executable, 3: str(ROOT / ".venv-eio3/bin/python")}
+APP_ID, KEY = "DE300000-0000-0000-0000-000000000001", "DE300000-0000-0000-0000-0000000000AA"
+PATIENCE = 60
+
+
+class Facade:
+    """`ferry serve` with a Backendless facade alone. It may be killed and started again on its port."""
+
+    def __init__(self, folder):
+        self.folder = folder
+        self.port = 0
+        self.process = None
+        self.peers = []
+
+    def start(self):
+        config = self.folder / "serve.yaml"
+        facade = {
+            "provider": "backendless", "listen": f"127.0.0.1:{self.port}", "app_id": APP_ID, "api_key": KEY,
+            "rehearsal": {"token": "rehearse"}}
+        # JSON is YAML.
+        config.write_text(json.dumps({"serve": {"data": str(self.folder / "data"), "facades": [facade]}}))
+        ready = self.folder / "ready.json"
+        ready.unlink(missing_ok=True)
+        log = self.folder / "log"
+        with open(log, "ab") as output:
+            self.process = subprocess.Popen(
+                [FERRY, "serve", "--config", str(config), "--ready-file", str(ready)],
+                stdin=subprocess.DEVNULL, stdout=output, stderr=output)
+        end = time.monotonic() + PATIENCE
+        while not ready.exists():
+            assert self.process.poll() is None and time.monotonic() < end, log.read_text()
+            time.sleep(0.005)
+        self.url = json.loads(ready.read_text())["backendless"]
+        self.port = urllib.parse.urlsplit(self.url).port
+
+    def kill(self):
+        self.process.send_signal(signal.SIGKILL)
+        self.process.wait()
+
+    def stop(self):
+        for peer in self.peers:
+            peer.close()
+        if self.process.poll() is None:
+            self.process.send_signal(signal.SIGTERM)
+            assert self.process.wait(timeout=PATIENCE) == 0, (self.folder / "log").read_text()[-2000:]
+
+    def call(self, method, path, body=None, token=None, status=200, **more):
+        """A call of the REST API: its JSON, or its text where there is none."""
+        headers = {"user-token": token} if token else {}
+        answer = requests.request(
+            method, f"{self.url}/{APP_ID}/{KEY}{path}", json=body, headers={**headers, **more.pop("headers", {})},
+            timeout=PATIENCE, **more)
+        assert answer.status_code == status, (answer.status_code, answer.text)
+        try:
+            return answer.json()
+        except ValueError:
+            return answer.text
+
+    def publish(self, message, channel="room", **options):
+        return self.call("POST", f"/messaging/{urllib.parse.quote(channel, safe='')}", {"message": message, **options})
+
+    def user(self, email):
+        self.call("POST", "/users/register", {"email": email, "password": "pw"})
+        return self.call("POST", "/users/login", {"login": email, "password": "pw"})
+
+    def peer(self, generation, transports, token="null", key=KEY, joins=True):
+        query = f"apiKey={key}&clientId=py-{generation}&userToken={token}"
+        peer = Peer(generation, f"{self.url}/?{query}", transports)
+        self.peers.append(peer)
+        if joins:
+            peer.expect("connect")
+        return peer
+
+
+class Peer:
+    """peer.py, with what it says in the order in which it says it."""
+
+    def __init__(self, generation, url, transports):
+        self.process = subprocess.Popen(
+            [PYTHON[generation], str(pathlib.Path(__file__).with_name("peer.py")), url, APP_ID, transports],
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+        self.said = queue.Queue()
+        threading.Thread(target=self.read, daemon=True).start()
+
+    def read(self):
+        for line in self.process.stdout:
+            self.said.put(json.loads(line))
+        self.said.put({"event": "eof", "data": None})
+
+    def expect(self, event):
+        """The data of the next event of that name; what says nothing about the chat is passed over."""
+        while True:
+            said = self.said.get(timeout=PATIENCE)
+            if said["event"] == event:
+                return said["data"]
+            assert said["event"] == "transport", said
+
+    def result(self, id):
+        """The data of the next answer to a subscription, which must be that one's."""
+        answer = self.expect("SUB_RES")
+        assert answer["id"] == id and "error" not in answer, answer
+        return answer["data"]
+
+    def emit(self, event, data):
+        self.process.stdin.write(json.dumps({"event": event, "data": data}) + "\n")
+        self.process.stdin.flush()
+
+    def subscribe(self, name, id, **options):
+        self.emit("SUB_ON", {"id": id, "name": name, "options": options})
+
+    def listen(self, name, id, **options):
+        self.subscribe(name, id, **options)
+        assert self.expect("SUB_READY") == {"id": id}
+
+    def join(self, channel="room"):
+        self.subscribe("PUB_SUB_CONNECT", "c", channel=channel)
+        assert self.result("c") == "connected"
+
+    def call(self, name, id, **options):
+        self.emit("MET_REQ", {"id": id, "name": name, "options": options})
+        return self.expect("MET_RES")
+
+    def close(self):
+        if self.process.poll() is None:
+            self.process.kill()
+        self.process.wait()
+
+
+@pytest.fixture
+def facade(tmp_path):
+    facade = Facade(tmp_path)
+    facade.start()
+    try:
+        yield facade
+    finally:
+        facade.stop()

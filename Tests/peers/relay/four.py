@@ -1,0 +1,104 @@
+"""All four services and a relay between them."""
+import json
+import urllib.parse
+import urllib.request
+
+from bridge import APP, TOKEN, Local, Process, wait_ready
+from three import ACCOUNT, TWILIO, twilio_keys
+from twilio.rest import Client
+
+APP_ID = "DE300000-0000-0000-0000-000000000001"
+APP_KEY = "DE300000-0000-0000-0000-0000000000AA"
+CHANNEL = "realtime-example"
+
+
+def services_config(folder):
+    path = folder / "serve4.yaml"
+    path.write_text(f"""
+serve:
+  data: {folder}/data4
+  local: {{ listen: "127.0.0.1:0", tokens: [{TOKEN}] }}
+  facades:
+    - {{ provider: pusher, listen: "127.0.0.1:0", app_id: "1001", key: demo-key, secret: demo-secret }}
+    - {{ provider: twilio, listen: "127.0.0.1:0", {twilio_keys()}, conversations: [lobby] }}
+    - {{ provider: backendless, listen: "127.0.0.1:0", app_id: {APP_ID}, api_key: {APP_KEY}, rehearsal: {{ token: rehearse }} }}
+""")
+    return path
+
+
+def relay_config(folder, urls):
+    pusher_at = urllib.parse.urlsplit(urls["pusher"])
+    path = folder / "relay4.yaml"
+    path.write_text(f"""
+accounts:
+  here: {{ provider: local, url: "{urls['local']}", token: {TOKEN} }}
+  site: {{ provider: pusher, app_id: "{APP['app_id']}", key: {APP['key']}, secret: {APP['secret']}, host: 127.0.0.1, port: {pusher_at.port}, tls: false }}
+  support: {{ provider: twilio, {twilio_keys()}, api_url: "{urls['twilio']}", poll: 1s, writes_per_second: 1000 }}
+  app: {{ provider: backendless, server_url: "{urls['backendless']}", app_id: {APP_ID}, api_key: {APP_KEY}, poll: 2s, reads: {{ command: MESSAGE_READ }} }}
+bridges:
+  lobby:
+    between: [here:lobby, site:chatroom, support:lobby, "app:{CHANNEL}"]
+    mirror: [messages, edits, deletes, typing, images, members, reads]
+relay: {{ listen: "127.0.0.1:0", journal: {folder}/relay4.db, token: {TOKEN}, allow_hosts: [127.0.0.1] }}
+""")
+    return path
+
+
+class Four:
+    """The services; the Backendless side may be put out of reach by a gate before it."""
+
+    def __init__(self, folder, gate=None):
+        self.folder = folder
+        self.services = Process(folder, "serve", services_config(folder))
+        self.urls = dict(self.services.urls)
+        self.app_url = self.urls["backendless"]
+        self.gate = gate(self.app_url) if gate else None
+        if self.gate:
+            self.urls["backendless"] = self.gate.url
+        self.local = Local(self.urls["local"])
+        client = Client(ACCOUNT, TWILIO["auth_token"])
+        client.conversations.base_url = self.urls["twilio"]
+        self.conversation = client.conversations.v1.conversations("lobby")
+        self.relay = None
+
+    def start(self):
+        self.relay = Process(self.folder, "relay", relay_config(self.folder, self.urls))
+
+    def start_ready(self):
+        self.start()
+        wait_ready(self.relay.urls["relay"])
+
+    # As an app does that uses the official SDK: the row is saved, then published as it was saved.
+
+    def rest(self, method, path, body=None, base=None):
+        data = None if body is None else json.dumps(body).encode()
+        request = urllib.request.Request(
+            f"{base or self.app_url}/{APP_ID}/{APP_KEY}{path}", data, {"Content-Type": "application/json"},
+            method=method)
+        with urllib.request.urlopen(request, timeout=30) as answer:
+            text = answer.read()
+            return json.loads(text) if text else None
+
+    def say(self, author, text, **more):
+        row = {"userName": author, "messageText": text, "channel": CHANNEL, "___class": "ChatMessage", **more}
+        row = self.rest("PUT", "/data/ChatMessage", row)
+        self.rest("POST", f"/messaging/{CHANNEL}", {"message": row, "publisherId": author})
+        return row
+
+    def rows(self):
+        """The channel's rows, oldest first."""
+        found = []
+        while True:
+            page = self.rest("POST", "/data/ChatMessage/find", {
+                "pageSize": 100, "offset": len(found), "where": f"channel = '{CHANNEL}'",
+                "sortBy": "ferryTime asc, created asc"})
+            found += page
+            if len(page) < 100:
+                return found
+
+    def stop(self):
+        if self.relay is not None:
+            self.relay.stop()
+        if self.gate:
+            self.gate.close()
+        self.services.stop()

@@ -1,0 +1,119 @@
+import FerryCore
+
+/// The data service.
+extension BackendlessAPI {
+  /// The most that one answer holds.
+  static let pageSize = 100
+
+  private static func path(_ table: String, _ parts: String...) -> String {
+    "/data/" + ([table] + parts).map { segment($0) }.joined(separator: "/")
+  }
+
+  /// Rows of which the condition holds, at most `limit` and never more than a page. A table or column that is not
+  /// there throws `notFound`.
+  func rows(
+    of table: String, where condition: String, sortBy: String, limit: Int = pageSize, doing: String
+  ) async throws(FerryError) -> [JSONValue] {
+    var body: [String: JSONValue] = [
+      "pageSize": .integer(Int64(min(max(limit, 1), Self.pageSize))), "offset": 0, "sortBy": .string(sortBy),
+    ]
+    if !condition.isEmpty { body["where"] = .string(condition) }
+    let answer = try await call("POST", Self.path(table, "find"), .object(body), isReading: true, doing: doing)
+    guard let rows = answer.array else {
+      throw FerryError(.badData, "Could not \(doing): the answer is no list of rows.", retry: .now)
+    }
+    return rows
+  }
+
+  /// Nil when there is no such row, or no such table yet.
+  func row(_ id: String, of table: String, doing: String) async throws(FerryError) -> JSONValue? {
+    do throws(FerryError) {
+      let row = try await call("GET", Self.path(table, id), doing: doing)
+      return row["objectId"]?.text == nil ? nil : row
+    } catch  where error.code == .notFound {
+      return nil
+    }
+  }
+
+  /// Creates the row, or changes it when it is there: repeating it is harmless. Returns it as the service has it.
+  func upsert(_ row: JSONValue, in table: String, doing: String) async throws(FerryError) -> JSONValue {
+    try await call("PUT", Self.path(table, "upsert"), row, doing: doing)
+  }
+
+  /// A row that is gone throws `notFound`.
+  func update(_ id: String, of table: String, to changes: JSONValue, doing: String) async throws(FerryError) {
+    try await call("PUT", Self.path(table, id), changes, doing: doing)
+  }
+
+  /// A row that is gone is deleted already.
+  func delete(_ id: String, of table: String, doing: String) async throws(FerryError) {
+    do throws(FerryError) {
+      try await call("DELETE", Self.path(table, id), doing: doing)
+    } catch  where error.code == .notFound {
+      return
+    }
+  }
+
+  /// At most 100 rows, in the order given; their ids.
+  func create(_ rows: [JSONValue], in table: String, doing: String) async throws(FerryError) -> [String] {
+    guard rows.count <= Self.pageSize else {
+      throw FerryError(.badRequest, "Could not \(doing): one request creates \(Self.pageSize) rows at most.")
+    }
+    let answer = try await call("POST", "/data/bulk/" + Self.segment(table), .array(rows), doing: doing)
+    return (answer.array ?? []).compactMap(\.text)
+  }
+}
+
+/// Messaging.
+extension BackendlessAPI {
+  /// Publishes, and returns the id that the service gave the message. That it is scheduled is success.
+  func publish(
+    _ message: JSONValue, to channel: String, as publisher: String?, headers: [String: String] = [:],
+    subtopic: String? = nil, doing: String
+  ) async throws(FerryError) -> String {
+    // Without this a service with push notifications set up might send some.
+    var body: [String: JSONValue] = ["message": message, "publishPolicy": "PUBSUB"]
+    body["publisherId"] = publisher.map(JSONValue.string)
+    body["subtopic"] = subtopic.map(JSONValue.string)
+    if !headers.isEmpty { body["headers"] = .object(headers.mapValues(JSONValue.string)) }
+    let answer = try await call("POST", "/messaging/" + Self.segment(channel), .object(body), doing: doing)
+    let status = answer["status"]?.string?.lowercased()
+    guard status != "failed" else {
+      let reason = answer["errorMessage"]?.string ?? "no reason given"
+      throw FerryError(
+        .unavailable, "Could not \(doing): the service took the message and failed with it.", retry: .now,
+        cause: String(reason.prefix(300)))
+    }
+    return answer["messageId"]?.text ?? ""
+  }
+
+  /// What became of a message: `scheduled`, `published`, `cancelled`, `failed` or `unknown`.
+  func status(of message: MessageID, doing: String) async throws(FerryError) -> String {
+    let answer = try await call("GET", "/messaging/" + Self.segment(message.rawValue), doing: doing)
+    let status = answer["status"]?.string?.lowercased() ?? "unknown"
+    return status == "canceled" ? "cancelled" : status
+  }
+
+  /// The receive path that needs no socket: a subscription by which what is published is asked for.
+  func subscribe(to channel: String) async throws(FerryError) -> String {
+    let doing = "subscribe to \(channel)"
+    let answer = try await call("POST", "/messaging/\(Self.segment(channel))/subscribe", [:], doing: doing)
+    guard let id = answer["subscriptionId"]?.text, !id.isEmpty else {
+      throw FerryError(.badData, "Could not \(doing): the answer names no subscription.", retry: .now)
+    }
+    return id
+  }
+
+  /// What was published since it was asked last, of the last minute.
+  func messages(of subscription: String, in channel: String) async throws(FerryError) -> [JSONValue] {
+    let path = "/messaging/\(Self.segment(channel))/\(Self.segment(subscription))"
+    return try await call("GET", path, doing: "read \(channel)")["messages"]?.array ?? []
+  }
+}
+
+/// Users.
+extension BackendlessAPI {
+  func user(_ id: String) async throws(FerryError) -> JSONValue? {
+    try await row(id, of: "Users", doing: "look up a user")
+  }
+}

@@ -1,0 +1,110 @@
+package import FerryCore
+import FerryRuntime
+import FerryTransport
+
+extension BackendlessAdapter {
+  package func attachment(_ reference: AttachmentReference) async throws(FerryError) -> ByteStream {
+    if case .provider(let url) = reference {
+      guard api.isOwnFile(url, of: settings.place) else {
+        throw FerryError(.addressRefused, "The picture is not a file of this app.")
+      }
+      return try await api.download(url)
+    }
+    guard case .url(let url) = reference else { return .none }
+    // Anybody may have written the link.
+    let response = try await client.send(
+      ClientRequest(url: url, deadline: .seconds(600), redirects: 3, isTrusted: false))
+    guard response.isSuccess else {
+      throw FerryError.from(
+        status: response.status, retryAfter: response.headers["Retry-After"], doing: "fetch the attachment")
+    }
+    return response.body
+  }
+
+  /// The channels that the table's rows name: the service lists none. The account is reached in any case.
+  package func channels() async throws(FerryError) -> [ChannelSummary] {
+    _ = try await api.realtimePlace()
+    _ = try await api.token()
+    guard let table = settings.table, let column = settings.fields.channel else { return [] }
+    var channels: [ChannelSummary] = []
+    var condition = "\(column) is not null"
+    // From one channel to the next, however many rows each has.
+    while channels.count < Self.mostChannels {
+      let rows: [JSONValue]
+      do throws(FerryError) {
+        rows = try await api.rows(
+          of: table, where: condition, sortBy: "\(column) asc", limit: 1, doing: "list the channels")
+      } catch  where error.code == .notFound { break }
+      guard let row = rows.first, let name = row[column]?.text, let quoted = Condition.quoted(name) else { break }
+      // A service that sorts in another way than it compares would go round for ever.
+      guard channels.last?.name != name else { break }
+      channels.append(ChannelSummary(id: ChannelID(name), name: name))
+      condition = "\(column) > \(quoted)"
+    }
+    return channels.filter { !$0.name.isEmpty }
+  }
+
+  private static let mostChannels = 500
+
+  // MARK: Preparing
+
+  /// Creates the chat table, or the columns it lacks, by saving a row with all of them and deleting it again; texts long
+  /// enough for the service to make long columns of them. Returns what was done, for people.
+  ///
+  /// An app whose schema is closed has to be opened for it, or given the columns by hand.
+  package func prepare() async throws(FerryError) -> String {
+    let table = try table(doing: "prepare the table")
+    let long = String(repeating: "x", count: 600)
+    let fields = settings.fields
+    let id = ClientIdentity.guid()
+    var row: [String: JSONValue] = [
+      "objectId": .string(id), fields.author[0]: "ferry", fields.text[0]: .string(long),
+      fields.picture[0]: .string(long), fields.time: .integer(clock.now().milliseconds), fields.ferry: .string(long),
+    ]
+    if let channel = fields.channel { row[channel] = .string("ferry-check") }
+    let names = row.keys.filter { $0 != "objectId" }.sorted()
+    deletions.note(id, nil)
+    _ = try await api.upsert(.object(row), in: table, doing: "prepare the table")
+    try await api.delete(id, of: table, doing: "delete the row that prepared the table")
+    return "the table \(table) has the columns \(names.joined(separator: ", "))"
+  }
+}
+
+extension BackendlessAdapter: HistoryProvider {
+  /// In the order of the messages' times. Rows without a time of their own have the service's, in whole seconds.
+  ///
+  /// Two lists, each in an order that the service can go on from anywhere, made into one.
+  package func history(
+    of channel: ChannelID, order: HistoryOrder, after cursor: Cursor?, limit: Int
+  ) async throws(FerryError) -> HistoryPage {
+    let table = try table(doing: "read the history")
+    let limit = min(max(limit, 1), BackendlessAPI.pageSize)
+    let own = try condition(channel)
+    let scope = own.isEmpty ? nil : own
+    let time = settings.fields.time
+    var merge = HistoryMerge(cursor, time: time, ascending: order == .oldestFirst)
+    // A table that has no column for the time has none of Ferry's rows, but may have others.
+    let timed = try await rows(of: table, [scope, "\(time) is not null"], along: merge.timed, limit)
+    let kind = timed == nil ? nil : "\(time) is null"
+    let plain = try await rows(of: table, [scope, kind], along: merge.plain, limit)
+    let rows = merge.merge(timed ?? [], plain ?? [], limit: limit)
+    let messages = rows.compactMap { row -> Message? in
+      if case .message(let said)? = reader.row(row) { said.message } else { nil }
+    }
+    return HistoryPage(messages: messages, next: merge.next)
+  }
+
+  /// Nil where the table, or a column of it, is not there.
+  private func rows(
+    of table: String, _ parts: [String?], along walk: RowWalk, _ limit: Int
+  ) async throws(FerryError) -> [JSONValue]? {
+    if walk.isDone { return [] }
+    do throws(FerryError) {
+      return try await api.rows(
+        of: table, where: Condition.all(parts + [walk.condition]), sortBy: walk.sort, limit: limit,
+        doing: "read the history")
+    } catch  where error.code == .notFound {
+      return nil
+    }
+  }
+}
