@@ -9,7 +9,7 @@ import Testing
 @testable import TwilioProvider
 
 /// The adapter and the facade, each of which was written from the same description, at each other.
-@Suite(.timeLimit(.minutes(1))) struct TwilioAdapterAtFacadeTests {
+@Suite(.timeLimit(.minutes(3))) struct TwilioAdapterAtFacadeTests {
   private struct Rig: Sendable {
     let url: String
     let client: HTTPClient

@@ -7,7 +7,7 @@ import Testing
 
 @testable import TwilioProvider
 
-@Suite(.timeLimit(.minutes(1))) struct TwilioFileTests {
+@Suite(.timeLimit(.minutes(3))) struct TwilioFileTests {
   private struct Seen: Sendable {
     var uploads: [(url: String, type: String?, bytes: [UInt8])] = []
     var downloads: [HTTPHeaders] = []

@@ -8,7 +8,7 @@ import Testing
 @testable import TwilioProvider
 
 /// A service gone wrong must not take the adapter with it.
-@Suite(.timeLimit(.minutes(2))) struct TwilioFuzzTests {
+@Suite(.timeLimit(.minutes(4))) struct TwilioFuzzTests {
   /// Every part of a value replaced by chance.
   private static func spoiled(_ value: JSONValue, _ random: inout SplitMix) -> JSONValue {
     if random.next() % 12 == 0 {
@@ -90,7 +90,7 @@ import Testing
       defer { running.cancel() }
       await rig.inbox.connected()
       isSpoiling.withLock { $0 = true }
-      for round in 0..<60 {
+      for round in 0..<25 {
         let message = AdapterRig.outgoing("\(round)", id: "\(round)")
         _ = try? await rig.adapter.post(message, to: "lobby")
         _ = try? await rig.adapter.find(message.key, in: "lobby")
@@ -102,7 +102,7 @@ import Testing
         try? await rig.adapter.mark(mark, in: "lobby")
         _ = try? await rig.adapter.attachment(.provider("ME1"))
       }
-      _ = await spoiledAnswers.wait { $0 > 600 ? true : nil }
+      _ = await spoiledAnswers.wait { $0 > 250 ? true : nil }
       isSpoiling.withLock { $0 = false }
       let index = (twilio.state.value.messages.map(\.index).max() ?? 0) + 1
       twilio.add(ScriptedTwilio.message(index, "all is well"))

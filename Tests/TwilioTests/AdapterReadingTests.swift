@@ -7,7 +7,7 @@ import Testing
 
 @testable import TwilioProvider
 
-@Suite(.timeLimit(.minutes(1))) struct TwilioReadingTests {
+@Suite(.timeLimit(.minutes(3))) struct TwilioReadingTests {
   private static func place(_ index: Int64) -> Cursor {
     Place(index: index, message: "IMx", conversation: ScriptedTwilio.conversation).cursor
   }

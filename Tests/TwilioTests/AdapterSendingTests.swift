@@ -7,7 +7,7 @@ import Testing
 
 @testable import TwilioProvider
 
-@Suite(.timeLimit(.minutes(1))) struct TwilioSendingTests {
+@Suite(.timeLimit(.minutes(3))) struct TwilioSendingTests {
   @Test func `a post says who, what and for whom, and wakes no webhook`() async throws {
     try await AdapterRig.with { rig in
       var message = AdapterRig.outgoing("Grüße & ☕ = +1")

@@ -269,6 +269,9 @@ struct AdapterRig: Sendable {
     var settings = TwilioAdapter.Settings(
       accountSID: ScriptedTwilio.account, authToken: Secret(token), api: server.url)
     settings.poll = .milliseconds(20)
+    // Nothing here depends on how fast the machine is.
+    settings.answerTime = .seconds(60)
+    settings.lookupTime = .seconds(20)
     adjust(&settings)
     let adapter = TwilioAdapter(settings: settings, client: client, clock: clock, logger: logger)
     let rig = AdapterRig(

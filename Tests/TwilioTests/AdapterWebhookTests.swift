@@ -7,7 +7,7 @@ import Testing
 
 @testable import TwilioProvider
 
-@Suite(.timeLimit(.minutes(1))) struct TwilioWebhookTests {
+@Suite(.timeLimit(.minutes(3))) struct TwilioWebhookTests {
   /// Listening by webhooks: it is hardly ever asked for more.
   private static func listening(
     twilio: ScriptedTwilio = ScriptedTwilio(), inbox: RecordingInbox = RecordingInbox(),
@@ -220,6 +220,38 @@ import Testing
     }
   }
 
+  @Test func `what was announced before the conversation vanished is stored`() async throws {
+    let inbox = SlowInbox()
+    try await AdapterRig.with(
+      adjust: { settings in
+        settings.webhook = AdapterRig.webhook
+        settings.poll = .seconds(3600)
+      }
+    ) { rig in
+      await withThrowingTaskGroup(of: Void.self) { group in
+        defer { group.cancelAll() }
+        group.addTask { try await rig.adapter.run([Subscription(channel: "lobby")], into: inbox) }
+        await inbox.inner.connected()
+        // While the first is being stored, two gather and are handled together: the last finds the conversation gone.
+        group.addTask { _ = await rig.announce(Self.added(0, "first")) }
+        _ = await inbox.waiting.wait { $0 ? true : nil }
+        let queue = rig.adapter.current.withLock { $0?.doors.first?.queue }
+        let closed: Form = [
+          ("EventType", "onConversationStateUpdated"), ("ConversationSid", ScriptedTwilio.conversation),
+          ("StateTo", "closed"),
+        ]
+        for (number, form) in [Self.added(1, "second"), closed].enumerated() {
+          group.addTask { _ = await rig.announce(form) }
+          while (queue?.count ?? 0) <= number { await Task.yield() }
+        }
+        rig.twilio.refuse("GET Conversations/lobby", 404, code: 20404)
+        inbox.release.finish()
+        _ = await inbox.inner.message("second")
+        #expect(inbox.inner.now.texts == ["first", "second"])
+      }
+    }
+  }
+
   @Test func `while nobody runs, or the disk is slow, it is to come again`() async throws {
     let twilio = ScriptedTwilio()
     try await AdapterRig.with(twilio: twilio, adjust: { $0.webhook = AdapterRig.webhook }) { rig in
@@ -230,6 +262,7 @@ import Testing
       twilio: twilio,
       adjust: { settings in
         settings.webhook = AdapterRig.webhook
+        settings.answerTime = .milliseconds(50)
         settings.poll = .seconds(3600)
       }
     ) { rig in
@@ -305,8 +338,10 @@ import Testing
 private final class SlowInbox: Inbox {
   let inner = RecordingInbox()
   let release = BoundedChannel<Void>(capacity: 1)
+  let waiting = Observed(false)
 
   func accept(_ events: [Event]) async throws(FerryError) {
+    waiting.update { $0 = true }
     _ = await release.next()
     try await inner.accept(events)
   }
@@ -331,67 +366,5 @@ struct SplitMix: RandomNumberGenerator {
     value = (value ^ (value >> 30)) &* 0xbf58_476d_1ce4_e5b9
     value = (value ^ (value >> 27)) &* 0x94d0_49bb_1331_11eb
     return value ^ (value >> 31)
-  }
-}
-
-@Suite(.timeLimit(.minutes(1))) struct TwilioWebhookSetupTests {
-  private func scoped(
-    _ url: String, method: String = "post", filters: [String] = WebhookEvent.filters, sid: String = "WH1"
-  )
-    -> JSONValue
-  {
-    [
-      "sid": .string(sid), "target": "webhook",
-      "configuration": [
-        "url": .string(url), "method": .string(method), "filters": .array(filters.map { .string($0) }),
-      ],
-    ]
-  }
-
-  private func action(_ records: [JSONValue]) -> TwilioAdapter.WebhookAction {
-    TwilioAdapter.action(for: "https://h.example/hooks/a?t=1", given: records)
-  }
-
-  @Test func `one's own webhook is found, renewed or made`() {
-    #expect(action([]) == .create)
-    #expect(action([scoped("https://h.example/hooks/a?t=1", filters: WebhookEvent.filters + ["onUserAdded"])]) == .none)
-    #expect(action([scoped("https://h.example/hooks/a?t=1", method: "get")]) == .update(sid: "WH1"))
-    #expect(action([scoped("https://h.example/hooks/a?t=1", filters: ["onMessageAdded"])]) == .update(sid: "WH1"))
-    // A tunnel has another name after a restart.
-    #expect(action([scoped("https://old.example/hooks/a?t=1")]) == .update(sid: "WH1"))
-    #expect(action([scoped("https://h.example/hooks/b")]) == .create)
-    #expect(action([["sid": "WH2", "target": "studio"]]) == .create)
-    #expect(action((0..<5).map { scoped("https://h.example/\($0)") }) == .noRoom)
-    #expect(action([.null, "x", ["target": "webhook"]]) == .create)
-  }
-
-  @Test func `a conversation's webhook is created`() async throws {
-    let twilio = ScriptedTwilio()
-    try await AdapterRig.listening(
-      twilio: twilio,
-      adjust: { settings in
-        settings.webhook = AdapterRig.webhook
-        settings.webhookSetup = true
-      }
-    ) { rig in
-      let request = await twilio.state.wait { state in
-        state.requests.first { $0.line.hasSuffix("/Webhooks") && $0.method == "POST" }
-      }
-      #expect(request?.form["Target"] == "webhook")
-      #expect(request?.form["Configuration.Url"] == AdapterRig.webhook)
-      #expect(request?.form["Configuration.Method"] == "post")
-      #expect(request?.form.all("Configuration.Filters") == WebhookEvent.filters)
-    }
-  }
-
-  @Test func `when nothing points here, a person is told`() async throws {
-    let lines = Observed<[String]>([])
-    let logger = Logger(component: "test", level: .warning, write: { line in lines.update { $0.append(line) } })
-    try await AdapterRig.with(
-      listening: Subscription(channel: "lobby"), logger: logger, adjust: { $0.webhook = AdapterRig.webhook }
-    ) { rig in
-      let line = await lines.wait { $0.first { $0.contains("webhook") } }
-      #expect(line?.contains("webhook_setup: true") == true)
-    }
   }
 }

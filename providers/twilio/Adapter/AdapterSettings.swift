@@ -40,6 +40,12 @@ extension TwilioAdapter {
     /// Writes a second to one conversation.
     package var writesPerSecond = 30
 
+    /// How long a webhook may wait for its events to be stored. Twilio gives up after five seconds, and others are served
+    /// behind the same address.
+    package var answerTime = Duration.milliseconds(900)
+    /// How long a name may take to be looked up; it is not worth waiting for.
+    package var lookupTime = Duration.milliseconds(500)
+
     /// Every service at one address, as at a facade.
     package init(accountSID: String, authToken: Secret?, api: String) {
       self.accountSID = accountSID

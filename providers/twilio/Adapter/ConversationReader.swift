@@ -143,13 +143,19 @@ struct ConversationReader {
     var backoff = Backoff(base: .milliseconds(500), limit: .seconds(30))
     while let first = await door.queue.next() {
       var batch = WebhookBatch()
-      for item in [first] + door.queue.drain(upTo: 63) {
-        switch item {
-        case .webhook(let event, let answer): try await take(event, answer, into: &batch)
-        case .poll(let done):
-          try await flush(&batch)
-          _ = done.offer(try await pollOrReport(&backoff))
+      do throws(FerryError) {
+        for item in [first] + door.queue.drain(upTo: 63) {
+          switch item {
+          case .webhook(let event, let answer): try await take(event, answer, into: &batch)
+          case .poll(let done):
+            try await flush(&batch)
+            _ = done.offer(try await pollOrReport(&backoff))
+          }
         }
+      } catch {
+        // What has gathered counts as read, so it is handed on before anything is begun anew.
+        try await flush(&batch)
+        throw error
       }
       try await flush(&batch)
     }

@@ -14,11 +14,11 @@ final class DisplayNames: Sendable {
   private let entries = Locked(Remembered<String, Entry>(capacity: 10_000))
   private static let lifetime = Duration.seconds(600)
   private static let lifetimeOfFailure = Duration.seconds(30)
-  /// A name is not worth waiting for.
-  private static let deadline = Duration.milliseconds(500)
+  private let deadline: Duration
 
-  init(api: TwilioAPI, clock: any FerryClock) {
+  init(api: TwilioAPI, deadline: Duration, clock: any FerryClock) {
     self.api = api
+    self.deadline = deadline
     self.clock = clock
   }
 
@@ -34,7 +34,7 @@ final class DisplayNames: Sendable {
     var name: String?
     var lifetime = Self.lifetime
     do throws(FerryError) {
-      let user = try await api.get(api.url("Users", identity), doing: "read a user's name", deadline: Self.deadline)
+      let user = try await api.get(api.url("Users", identity), doing: "read a user's name", deadline: deadline)
       name = user["friendly_name"]?.string.flatMap { $0.isEmpty ? nil : $0 }
     } catch {
       if error.code != .notFound {

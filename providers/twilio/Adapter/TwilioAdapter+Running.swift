@@ -54,8 +54,6 @@ extension TwilioAdapter {
 extension TwilioAdapter: WebhookReceiver {
   /// The longest body that is read: 32 KB of text, every byte escaped, and attributes.
   private static let bodyBytes = 512 << 10
-  /// Twilio gives up after five seconds, and others are served behind the same address.
-  private static let answerTime = Duration.milliseconds(900)
 
   package var webhookPath: String? {
     guard let address = settings.webhook, let slashes = address.firstRange(of: "://") else { return nil }
@@ -107,7 +105,7 @@ extension TwilioAdapter: WebhookReceiver {
     let isAccepted = await withTaskGroup(of: Bool?.self) { group in
       group.addTask { await answer.next() }
       group.addTask {
-        try? await self.clock.sleep(for: Self.answerTime)
+        try? await self.clock.sleep(for: self.settings.answerTime)
         return nil
       }
       defer { group.cancelAll() }

@@ -46,7 +46,7 @@ package final class TwilioAdapter: ChatProvider {
     let prefix = settings.serviceSID.map { "/v1/Services/\($0)" } ?? "/v1"
     api = TwilioAPI(base: settings.api, prefix: prefix, authorization: authorization, client: client, clock: clock)
     pace = WritePace(perSecond: settings.writesPerSecond, clock: clock)
-    names = DisplayNames(api: api, clock: clock)
+    names = DisplayNames(api: api, deadline: settings.lookupTime, clock: clock)
     realtime = Realtime(settings, client: client, clock: clock, logger: logger)
     started = clock.now()
     capabilities = Self.capabilities(
