@@ -98,3 +98,7 @@ def png(width, height, colour=(200, 60, 40), noise=b""):
 def picture(service, room, name="cat.png", data=None, text="", by="ada"):
     file = service.upload(data or png(300, 200), name, "image/png")
     return service.post(room, text, by=by, attachments=[{"file": file["sha256"], "name": name}])
+
+
+def keyboard(page):
+    return page.context.new_cdp_session(page)
