@@ -87,9 +87,11 @@ extension ChatWriter {
       key: "", author: past.author, text: past.text, format: past.format, attachments: past.attachments, stamp: stamp)
     outgoing.replyTo = past.replyTo.map { $0.id ?? MessageID(Self.objectID($0.key, in: channel)) }
     var row = try changes(outgoing)
-    guard let edited else { return row }
+    guard edited != nil || past.attributes != nil else { return row }
     var mark = mark(outgoing)
-    mark.edited = FerryMark.Edit(edited, of: past.text)
+    mark.edited = edited.map { FerryMark.Edit($0, of: past.text) }
+    mark.isAction = past.isAction
+    mark.system = past.system
     row[fields.ferry] = .string(mark.text)
     return row
   }

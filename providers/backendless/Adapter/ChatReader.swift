@@ -79,7 +79,7 @@ struct ChatReader: Sendable {
     message.stamp = mark?.stamp
     message.replyTo = mark?.replyTo.map { MessageID($0) }
     message.attachments = picture.map { [attachment($0, mark)] } ?? []
-    message.attributes = attributes(of: content)
+    message.attributes = attributes(of: content, mark)
     let updated = created == nil ? nil : content["updated"]?.integer
     if let edit = mark?.edited, edit.isOf(message.text), let edited = Self.time(.integer(edit.time)) {
       message.edited = edited
@@ -111,13 +111,15 @@ struct ChatReader: Sendable {
 
   /// What the app says beyond what Ferry understands. Anybody may publish, so what is nested too deep for the
   /// journal is left out: an event that can never be stored would hold up all others for ever.
-  private func attributes(of content: JSONValue) -> JSONValue? {
+  private func attributes(of content: JSONValue, _ mark: FerryMark?) -> JSONValue? {
     guard case .object(var members) = content else { return nil }
     for name in fields.author + fields.text + fields.picture { members[name] = nil }
     for name in [fields.channel, fields.time, fields.ferry, "objectId", "updated", "___class", "__meta"] {
       if let name { members[name] = nil }
     }
     members = members.filter { $0.value != .null && $0.value.depth < JSONValue.deepest }
+    if mark?.isAction == true { members["action"] = true }
+    if let system = mark?.system { members["system"] = .string(system) }
     return members.isEmpty ? nil : .object(members)
   }
 
