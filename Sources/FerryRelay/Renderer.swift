@@ -33,12 +33,12 @@ struct Renderer: Sendable {
     of message: Message, from source: Address, known: Set<Int> = [], patient: Bool = false
   ) async throws(FerryError) -> [Part] {
     let cargo = try await cargo(of: message, from: source, known: known, patient: patient)
-    let text = ([message.text] + cargo.notes).filter { !$0.isEmpty }.joined(separator: "\n")
+    let text = MessageLayout.text(message.text, notes: cargo.notes)
     var replyTo: MessageID?
     if let original = message.replyTo {
       replyTo = try await journal.translate(original, at: source, to: lane.destination)
     }
-    let texts = text.isEmpty && !cargo.apart.isEmpty && cargo.inline.isEmpty ? [] : TextSplitter(limits).parts(of: text)
+    let texts = MessageLayout(limits).texts(of: text, inline: cargo.inline.count, apart: cargo.apart.count)
     var parts: [Part] = []
     func add(_ number: Int, _ text: String, _ attachments: [OutgoingAttachment]) {
       let stamp = stamp(of: message.id, from: source, revision: message.revision, part: number)
