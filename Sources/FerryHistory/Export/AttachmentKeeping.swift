@@ -1,4 +1,5 @@
-package import FerryCore
+import FerryCore
+import FerryRuntime
 
 /// Fetches attachments of records into a sink. What cannot be had becomes a status, never an end.
 struct AttachmentKeeping: Sendable {
