@@ -8,6 +8,7 @@ package protocol ExportSink: RecordSink {
   /// Makes everything appended so far durable, together with where the export stands.
   func commit(_ place: String, of channel: ChannelID) async throws(FerryError)
 
-  /// Ends the export: no more is written.
-  func finish() async throws(FerryError)
+  /// Ends the export: no more is written. Returns what proves, kept elsewhere, that the end was not cut off.
+  @discardableResult
+  func finish() async throws(FerryError) -> String?
 }

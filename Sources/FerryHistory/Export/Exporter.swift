@@ -23,6 +23,7 @@ package struct Exporter: Sendable {
   private let patience: Patience
   private var place = ExportPlace()
   private var people: Set<UserID> = []
+  private var hasWritten = false
 
   private static let pageSize = 500
   /// So many names are remembered; who is named a second time does no harm.
@@ -42,8 +43,10 @@ package struct Exporter: Sendable {
     self.patience = patience
   }
 
-  /// To the end of what there is now. `members` are those who are in the channel, where the history does not tell.
-  package mutating func run(members: [Author]? = nil) async throws(FerryError) {
+  /// To the end of what there is now; returns what `ExportSink.finish` does. `members` are those who are in the channel,
+  /// where the history does not tell.
+  @discardableResult
+  package mutating func run(members: [Author]? = nil) async throws(FerryError) -> String? {
     let channel = history.channel
     place = ExportPlace(text: try await sink.place(of: channel))
     if place == ExportPlace() {
@@ -57,10 +60,11 @@ package struct Exporter: Sendable {
     } else {
       try await takePages()
     }
+    let isFirst = !place.isComplete
     place.isComplete = true
-    try await sink.append([.end(EndRecord(channel: channel, isComplete: true, messages: place.messages))])
+    if hasWritten || isFirst { try await sink.append([.end(EndRecord(channel: channel, isComplete: true, messages: place.messages))]) }
     try await sink.commit(place.text, of: channel)
-    try await sink.finish()
+    return try await sink.finish()
   }
 
   private mutating func takePages() async throws(FerryError) {
@@ -141,7 +145,10 @@ package struct Exporter: Sendable {
       kept = records.map { $0.withRemoteAttachments }
     }
     try await write(people: records.compactMap(\.author))
-    if !kept.isEmpty { try await sink.append(kept) }
+    if !kept.isEmpty {
+      try await sink.append(kept)
+      hasWritten = true
+    }
     place.messages += kept.count { if case .message = $0 { true } else { false } }
     progress.update { counts in
       counts.read += records.count

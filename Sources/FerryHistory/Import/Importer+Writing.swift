@@ -206,37 +206,40 @@ extension Importer {
     }
   }
 
-  /// Looks once at what the destination holds, in case an earlier run's book was lost, or a bridge has been at work.
+  /// Looks at what the destination holds already, in case an earlier run's book was lost, or a bridge has been at work:
+  /// all of it the first time, then back to what is known.
   mutating func indexDestination() async throws(FerryError) {
-    if let count = try await book.fact("indexed") {
-      isIndexed = count != "0"
-      return
-    }
     guard let history = provider as? any HistoryProvider, provider.capabilities.history != .none else { return }
+    let before = try await book.fact("indexed").flatMap { Int($0) }
+    var count = before ?? 0
     let channel = channel
     var cursor: Cursor?
-    var count = 0
     repeat {
       let after = cursor
-      let page: HistoryPage
-      switch await Patience.outcome({ () async throws(FerryError) in
+      let result = await Patience.outcome { () async throws(FerryError) in
         try await patience.repeating { () async throws(FerryError) in
           try await history.history(of: channel, order: .newestFirst, after: after, limit: 500)
         }
-      }) {
-      case .success(let found): page = found
-      case .failure(let error):
-        // Nothing is there yet.
-        guard error.code == .notFound else { throw error }
-        page = HistoryPage(messages: [], next: nil)
       }
-      let found = page.messages.compactMap { message -> (SendKey, MessageID)? in
-        guard let stamp = message.stamp else { return nil }
+      // Nothing is there yet.
+      if case .failure(let error) = result, error.code == .notFound { break }
+      let page = try result.get()
+      var found: [(SendKey, MessageID)] = []
+      var isNews = false
+      for message in page.messages {
+        guard let stamp = message.stamp else { continue }
         let key = Stamp(bridge: ImportStamps.bridge, origin: stamp.origin, id: stamp.id, part: stamp.part).key
-        return (key, message.id)
+        // What imports wrote is in the book, when there is one.
+        guard before == nil || stamp.bridge != ImportStamps.bridge else { continue }
+        found.append((key, message.id))
       }
-      count += found.count
-      if !found.isEmpty { try await book.note(found: found) }
+      if !found.isEmpty {
+        let known = try await book.found(found.map(\.0))
+        isNews = known.count < found.count
+        count += found.count - known.count
+        try await book.note(found: found)
+      }
+      if before != nil, !isNews { break }
       cursor = page.next
     } while cursor != nil
     isIndexed = count > 0

@@ -18,6 +18,8 @@ package final class TransferProgress: Sendable {
     package var lost = 0
     /// The time of the last record.
     package var place: Timestamp?
+    /// How many records there are to read, where that is known.
+    package var expected: Int?
     /// Why nothing is happening now.
     package var waiting: String?
 

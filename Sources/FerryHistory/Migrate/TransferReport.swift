@@ -65,6 +65,9 @@ package final class TransferReport: Sendable {
     state.withLock { $0.counts }.sorted { $0.key < $1.key }.map { ($0.key, $0.value) }
   }
 
+  /// Whether something at the source could not be understood.
+  package var hasUnreadable: Bool { state.withLock { $0.counts["record: skipped at the source"] != nil } }
+
   /// Why the file is not whole.
   package var failure: FerryError? { state.withLock { $0.failure } }
 
