@@ -62,7 +62,9 @@ package struct Exporter: Sendable {
     }
     let isFirst = !place.isComplete
     place.isComplete = true
-    if hasWritten || isFirst { try await sink.append([.end(EndRecord(channel: channel, isComplete: true, messages: place.messages))]) }
+    if hasWritten || isFirst {
+      try await sink.append([.end(EndRecord(channel: channel, isComplete: true, messages: place.messages))])
+    }
     try await sink.commit(place.text, of: channel)
     return try await sink.finish()
   }
