@@ -70,22 +70,36 @@ package struct Exporter: Sendable {
   }
 
   private mutating func takePages() async throws(FerryError) {
-    var isLast = false
-    while !isLast {
-      let (history, after) = (history, place.cursor)
-      let page = try await patience.repeating { () async throws(FerryError) in
-        try await history.page(after: after, limit: Self.pageSize)
+    let (history, patience) = (history, patience)
+    @Sendable func fetch(_ cursor: Cursor?) async -> Result<RecordPage, FerryError> {
+      await Patience.outcome { () async throws(FerryError) in
+        try await patience.repeating { () async throws(FerryError) in
+          try await history.page(after: cursor, limit: Self.pageSize)
+        }
       }
-      if history.goesOn {
-        try await write(page.records)
-      } else {
-        // After an interruption the page may be known already.
-        try await writeNews(page.records)
-      }
-      isLast = page.isLast
-      place.cursor = isLast && !history.goesOn ? nil : page.next ?? place.cursor
-      try await sink.commit(place.text, of: history.channel)
     }
+    var page = try await fetch(place.cursor).get()
+    while true {
+      let (current, next) = (page, page.next ?? place.cursor)
+      // The next page is on its way while this one is written.
+      async let upcoming = current.isLast ? .success(current) : fetch(next)
+      let result = await Patience.outcome { () async throws(FerryError) in try await take(current) }
+      let following = await upcoming
+      try result.get()
+      if current.isLast { return }
+      page = try following.get()
+    }
+  }
+
+  private mutating func take(_ page: RecordPage) async throws(FerryError) {
+    if history.goesOn {
+      try await write(page.records)
+    } else {
+      // After an interruption the page may be known already.
+      try await writeNews(page.records)
+    }
+    place.cursor = page.isLast && !history.goesOn ? nil : page.next ?? place.cursor
+    try await sink.commit(place.text, of: history.channel)
   }
 
   private mutating func takeChanges(_ book: WorkBook) async throws(FerryError) {
