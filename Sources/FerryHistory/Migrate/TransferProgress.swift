@@ -23,6 +23,8 @@ package final class TransferProgress: Sendable {
     /// Why nothing is happening now.
     package var waiting: String?
 
+    package init() {}
+
     package var written: Int { messages + edits + deletes + others }
   }
 

@@ -114,7 +114,7 @@ struct Ends: Sendable {
     guard let scheme = text.firstRange(of: "://"), let at = text[scheme.upperBound...].lastIndex(of: "@") else {
       return text
     }
-    return text[..<scheme.upperBound] + text[text.index(after: at)...]
+    return String(text[..<scheme.upperBound] + text[text.index(after: at)...])
   }
 }
 

@@ -1,3 +1,4 @@
+import FerryConfig
 import FerryCore
 import FerryHistory
 import FerryRelay
@@ -89,11 +90,10 @@ struct Follow: Sendable {
   private func listening(
     _ body: @escaping @Sendable () async throws(FerryError) -> Void
   ) async throws(FerryError) {
-    let (from, source, journal, lane, bridge) = (ends.from, ends.fromAddress, journal, lane, bridge)
+    let (from, source, journal, bridge) = (ends.from, ends.fromAddress, journal, bridge)
     let ready = BoundedChannel<Void>(capacity: 1)
     let inbox = FollowInbox(
       account: source.account, journal: journal, router: Router([bridge]), ready: ready, logger: ends.session.logger)
-    _ = lane
     let known = try await journal.cursors(of: source.account)[source.channel]
     let subscription = Subscription(channel: source.channel, cursor: known?.0, lastSeen: known?.1)
     let result = await withTaskGroup(of: Result<Void, FerryError>.self) { group in

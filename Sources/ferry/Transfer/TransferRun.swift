@@ -36,7 +36,7 @@ struct TransferRun: Sendable {
     """
 
   func patience() throws -> Patience {
-    let limit = try Durations.parse(arguments["give-up"] ?? "15m")
+    let limit = Durations.parse(arguments["give-up"] ?? "15m")
     guard let limit else { throw arguments.fail("--give-up is a duration such as 90s, 15m or 2h") }
     let progress = progress
     return Patience(limit: limit) { progress.waits($0, $1) }
