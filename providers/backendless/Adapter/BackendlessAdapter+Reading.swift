@@ -45,8 +45,29 @@ extension BackendlessAdapter {
   }
 
   private static let mostChannels = 500
+}
 
-  // MARK: Preparing
+extension BackendlessAdapter: SetupProvider {
+  /// The chat table with its columns; channels need nothing of their own.
+  package func setUp(_ channels: [ChannelID]) async throws(FerryError) -> [String] {
+    for channel in channels { _ = try checked(channel) }
+    guard let table = settings.table else { return [] }
+    // The service refuses to compare a column that is not there.
+    let columns = columns.map { "\($0) is null" }.joined(separator: " or ")
+    do throws(FerryError) {
+      _ = try await api.rows(of: table, where: columns, sortBy: "created asc", limit: 1, doing: "look at the table")
+      return []
+    } catch  where error.code == .notFound {
+      return [try await prepare()]
+    }
+  }
+
+  /// Those that Ferry writes.
+  private var columns: [String] {
+    let fields = settings.fields
+    return [fields.author[0], fields.text[0], fields.picture[0], fields.channel, fields.time, fields.ferry]
+      .compactMap { $0 }.sorted()
+  }
 
   /// Creates the chat table, or the columns it lacks, by saving a row with all of them and deleting it again; texts long
   /// enough for the service to make long columns of them. Returns what was done, for people.
@@ -62,11 +83,10 @@ extension BackendlessAdapter {
       fields.picture[0]: .string(long), fields.time: .integer(clock.now().milliseconds), fields.ferry: .string(long),
     ]
     if let channel = fields.channel { row[channel] = .string("ferry-check") }
-    let names = row.keys.filter { $0 != "objectId" }.sorted()
     deletions.note(id, nil)
     _ = try await api.upsert(.object(row), in: table, doing: "prepare the table")
     try await api.delete(id, of: table, doing: "delete the row that prepared the table")
-    return "the table \(table) has the columns \(names.joined(separator: ", "))"
+    return "the table \(table) with the columns \(columns.joined(separator: ", "))"
   }
 }
 
