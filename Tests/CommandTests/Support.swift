@@ -42,7 +42,7 @@ struct Ferry {
         facades:
           - { provider: pusher, listen: "127.0.0.1:0", app_id: "1001", key: k, secret: s }
           - { provider: backendless, listen: "127.0.0.1:0", app_id: APP, api_key: KEY }
-          - { provider: twilio, listen: "127.0.0.1:0", account_sid: AC00000000000000000000000000000001, auth_token: t, service_sid: IS00000000000000000000000000000001 }
+          - { provider: twilio, listen: "127.0.0.1:0", account_sid: AC00000000000000000000000000000001, auth_token: t, api_key: SK00000000000000000000000000000001, api_secret: s, service_sid: IS00000000000000000000000000000001 }
       """)
     return try await Server("serve", config, folder)
   }

@@ -41,7 +41,7 @@ class LocalCorner:
         self.local = four.local
         self.typists = Heard()
         self.socket = connect(
-            f"{four.urls['local'].replace('http', 'ws', 1)}/v1/live?token={TOKEN}", max_size=None, proxy=None)
+            f"{four.urls['local'].replace('http', 'ws', 1)}/v1/live?token={TOKEN}", max_size=None, proxy=None, legacy=True)
         self.socket.send(json.dumps({"type": "subscribe", "room": "lobby"}))
         threading.Thread(target=self.listen, daemon=True).start()
 
@@ -81,10 +81,10 @@ class LocalCorner:
         return {a["sha256"] for m in self.local.messages("lobby") for a in m.get("attachments", [])}
 
     def has_member(self, name):
-        return any(m["name"] == name for m in self.local.call("GET", "/v1/rooms/lobby/members")["members"])
+        return any(m["name"] == name for m in self.local.call("GET", "/v1/rooms/lobby/members").get("members", []))
 
     def has_read(self, name):
-        return any(name in json.dumps(r) for r in self.local.call("GET", "/v1/rooms/lobby/reads")["reads"])
+        return any(name in json.dumps(r) for r in self.local.call("GET", "/v1/rooms/lobby/reads").get("reads", []))
 
     def has_typed(self, name):
         return self.typists.has(name)
@@ -247,7 +247,7 @@ class Twilsock:
     """As much of Twilio's realtime socket as typing takes."""
 
     def __init__(self, url, identity):
-        self.socket = connect(f"{url.replace('http', 'ws', 1)}/v3/wsconnect", proxy=None)
+        self.socket = connect(f"{url.replace('http', 'ws', 1)}/v3/wsconnect", proxy=None, legacy=True)
         token = AccessToken(ACCOUNT, KEY, TWILIO["api_secret"], identity=identity)
         token.add_grant(ChatGrant(service_sid=SERVICE))
         kinds = {"product": "ip_messaging", "type": "ers", "notification_protocol_version": 0,
