@@ -3,6 +3,8 @@ import FerryRuntime
 
 /// What the table says: all that was missed, in its order.
 extension ChannelFeed {
+  /// How many of the last messages are looked at for deletions after nobody has listened.
+  private static let longWindow = 1000
   /// A condition that is much longer is refused.
   private static let longestList = 6000
 
@@ -21,7 +23,7 @@ extension ChannelFeed {
         } else {
           try await readNew(channel)
           try await readChanged(channel)
-          try await readGone(channel)
+          try await readGone(channel, of: max(adapter.settings.pollWindow, Self.longWindow))
         }
         let next = now.advanced(by: adapter.settings.pollInterval)
         rooms[channel]?.nextPoll = next
@@ -46,7 +48,7 @@ extension ChannelFeed {
       if rooms[channel]?.cursor == nil { return try await beginHere(channel) }
       try await readNew(channel)
       try await readChanged(channel)
-      try await readGone(channel)
+      try await readGone(channel, of: adapter.settings.pollWindow)
     } catch {
       if Task.isCancelled { throw .cancelled() }
       adapter.logger.warning("\(channel) could not be compared with its table: \(error)")
@@ -184,9 +186,9 @@ extension ChannelFeed {
   }
 
   /// Compares the last messages with the table: what is not there any more was deleted.
-  private mutating func readGone(_ channel: ChannelID) async throws(FerryError) {
+  private mutating func readGone(_ channel: ChannelID, of count: Int) async throws(FerryError) {
     let table = try adapter.table(doing: "compare with the table")
-    var ids = (rooms[channel]?.book.live(adapter.settings.pollWindow) ?? []).filter { Condition.isPlain($0.rawValue) }[
+    var ids = (rooms[channel]?.book.live(count) ?? []).filter { Condition.isPlain($0.rawValue) }[
       ...]
     while !ids.isEmpty {
       let asOf = rooms[channel]?.book.mark ?? 0
