@@ -71,7 +71,10 @@ struct ChatReader: Sendable {
     let author = author(of: content, mark, publisher)
     // Rows without a time of their own have the service's, in whole seconds.
     let created = objectID == nil ? nil : content["created"]?.integer
-    let time = Self.time(content[fields.time]) ?? created.flatMap { Self.time(.integer($0)) } ?? time
+    let shown = Self.time(content[fields.time]) ?? created.flatMap { Self.time(.integer($0)) } ?? time
+    let exact = mark?.time.flatMap { Self.time(.integer($0)) }
+    // Never far from the row's own, which an app may have changed.
+    let time = exact.flatMap { abs($0.milliseconds - shown.milliseconds) < 120_000 ? $0 : nil } ?? shown
     if picture == nil, let notice = notice(text, mark) {
       return .notice(notice, Membership(member: author, stamp: mark?.stamp), id: id, time: time)
     }
