@@ -38,6 +38,9 @@ package struct RelayListener: Sendable {
       case "status" where isRead:
         try authorise(request)
         return .json(try await relay.status())
+      case "api" where isRead && request.segments == ["api", "trace"]:
+        try authorise(request)
+        return .json(try await trace(request))
       case "dead":
         try authorise(request)
         return try await dead(request)
@@ -78,6 +81,19 @@ package struct RelayListener: Sendable {
       metrics.set("ferry_lane_dead", labels, to: Double(lane.dead))
     }
     return .text(metrics.text(), type: "text/plain; version=0.0.4; charset=utf-8")
+  }
+
+  /// `GET /api/trace?id=ID[&address=ADDRESS]`: the way of the messages that any id of theirs names.
+  private func trace(_ request: HTTPRequest) async throws(FerryError) -> RelayTrace {
+    guard let id = request.query("id"), !id.isEmpty else {
+      throw FerryError(.badRequest, "Say which message: /api/trace?id=ID, and &address=ACCOUNT:CHANNEL if you know it.")
+    }
+    let place = request.query("address")
+    let address = place.flatMap { Address($0) }
+    guard place == nil || address != nil else {
+      throw FerryError(.badRequest, "The address is not one; write ACCOUNT:CHANNEL.")
+    }
+    return try await RelayTrace(of: id, at: address, in: relay.settings.journal, relay.settings.bridges)
   }
 
   /// `/files/TOKEN/NAME`: the token decides, the name is for people.
