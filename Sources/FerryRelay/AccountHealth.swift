@@ -1,5 +1,6 @@
 import FerryCore
 import FerryRuntime
+import FerryStorage
 
 /// What an account is doing and how it fares: told by its adapter about what comes in, by its lanes about what goes out.
 /// Lanes pass here before they send, and wait here while the account fails.
