@@ -23,7 +23,8 @@ final class AccountHealth: Sendable {
       if connection.phase == .badCredentials || connection.phase == .stopped { return connection }
       let reason = connection.phase == .degraded ? connection.reason : nil
       return ConnectionState(
-        error.code == .badCredentials ? .badCredentials : .degraded, reason: reason ?? "sending fails: \(error.message)")
+        error.code == .badCredentials ? .badCredentials : .degraded, reason: reason ?? "sending fails: \(error.message)"
+      )
     }
 
     /// When a waiting lane tries next; nil when none waits.

@@ -15,15 +15,26 @@ package struct RelayListener: Sendable {
   package init(relay: Relay, token: String?) throws(FerryError) {
     self.relay = relay
     self.token = token
+    webhooks = try Self.webhooks(of: relay.settings.accounts)
+  }
+
+  /// Throws `badConfiguration` when two accounts want their webhooks at one path.
+  package static func checkWebhooks(of accounts: [AccountName: any ChatProvider]) throws(FerryError) {
+    _ = try webhooks(of: accounts)
+  }
+
+  private static func webhooks(
+    of accounts: [AccountName: any ChatProvider]
+  ) throws(FerryError) -> [String: any WebhookReceiver] {
     var webhooks: [String: any WebhookReceiver] = [:]
-    for (name, provider) in relay.settings.accounts.sorted(by: { $0.key < $1.key }) {
+    for (name, provider) in accounts.sorted(by: { $0.key < $1.key }) {
       guard let receiver = provider as? any WebhookReceiver, let path = receiver.webhookPath else { continue }
       guard webhooks.updateValue(receiver, forKey: path) == nil else {
         throw FerryError(
           .badConfiguration, "Account \(name) has its webhook at \(path), where another account has its own.")
       }
     }
-    self.webhooks = webhooks
+    return webhooks
   }
 
   package func handle(_ request: HTTPRequest) async -> HTTPResponse {
