@@ -1,5 +1,6 @@
 import FerryCore
 import FerryRuntime
+import FerryStorage
 
 /// What an account is doing and how it fares: told by its adapter about what comes in, by its lanes about what goes out.
 /// Lanes pass here before they send, and wait here while the account fails.
@@ -22,7 +23,8 @@ final class AccountHealth: Sendable {
       if connection.phase == .badCredentials || connection.phase == .stopped { return connection }
       let reason = connection.phase == .degraded ? connection.reason : nil
       return ConnectionState(
-        error.code == .badCredentials ? .badCredentials : .degraded, reason: reason ?? "sending fails: \(error.message)")
+        error.code == .badCredentials ? .badCredentials : .degraded, reason: reason ?? "sending fails: \(error.message)"
+      )
     }
 
     /// When a waiting lane tries next; nil when none waits.

@@ -1,5 +1,6 @@
 import FerryCore
 import FerryRuntime
+import FerryStorage
 
 /// Whether an account's lanes may send, judged from how their sends fared: a pure value (a circuit breaker).
 ///
@@ -116,7 +117,7 @@ struct Circuit: Sendable {
 
   private mutating func enqueue(_ lane: LaneID) {
     guard waiting[lane] == nil else { return }
-    if queue.count > 2 * waiting.count + 8 { queue.removeAll { !isCurrent($0) } }
+    if queue.count > 2 * waiting.count + 8 { queue = queue.filter(isCurrent) }
     nextTicket += 1
     waiting[lane] = nextTicket
     queue.append((lane, nextTicket))

@@ -1,9 +1,9 @@
 package import FerryCore
 
 /// Who is who across accounts, from `identities` of the configuration: for mentions and authors. A pure value.
-package struct Identities: Sendable {
+package struct Identities: Sendable, Equatable {
   /// What somebody may be called at one account, in lower case, and whose name it is.
-  private struct Names: Sendable {
+  private struct Names: Sendable, Equatable {
     var people: [String: String] = [:]
     /// Of all names, in characters, longest first.
     var lengths: [Int] = []

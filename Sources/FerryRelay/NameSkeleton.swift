@@ -20,7 +20,9 @@ enum NameSkeleton {
         skeleton.unicodeScalars.append(lookAlikes[lower] ?? lower)
       }
     }
-    guard skeleton.utf8.contains(UInt8(ascii: "r")) || skeleton.utf8.contains(UInt8(ascii: "v")) else { return skeleton }
+    guard skeleton.utf8.contains(UInt8(ascii: "r")) || skeleton.utf8.contains(UInt8(ascii: "v")) else {
+      return skeleton
+    }
     return joined(skeleton)
   }
 
