@@ -37,6 +37,7 @@ let package = Package(
     .systemLibrary(name: "CYAML"),
     .systemLibrary(name: "CCrypto"),
     .systemLibrary(name: "CSodium"),
+    .systemLibrary(name: "CArchive"),
 
     module("FerryCore", []),
     module("FerryRuntime", ["FerryCore", "CLinux", "CCrypto"]),
@@ -45,6 +46,7 @@ let package = Package(
     module("FerryStorage", ["FerryCore", "FerryRuntime", "CSQLite"]),
     module("FerryChat", ["FerryCore", "FerryRuntime", "FerryStorage"]),
     module("FerryRelay", ["FerryCore", "FerryRuntime", "FerryTransport", "FerryStorage"]),
+    module("FerryHistory", ["FerryCore", "FerryRuntime", "FerryStorage", "CArchive"]),
     module(
       "LocalProvider",
       ["FerryCore", "FerryRuntime", "FerryTransport", "FerryConfig", "FerryChat"],
@@ -86,6 +88,9 @@ let package = Package(
     .testTarget(
       name: "FerryRelayTests",
       dependencies: ["FerryCore", "FerryRuntime", "FerryTransport", "FerryStorage", "FerryRelay", "FerryTestKit"]),
+    .testTarget(
+      name: "FerryHistoryTests",
+      dependencies: ["FerryCore", "FerryRuntime", "FerryStorage", "FerryHistory", "FerryTestKit"]),
     .testTarget(
       name: "LocalTests",
       dependencies: ["FerryCore", "FerryRuntime", "FerryTransport", "FerryConfig", "FerryChat", "LocalProvider"]),

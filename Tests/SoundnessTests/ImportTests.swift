@@ -10,6 +10,7 @@ private let allowedImports: [String: Set<String>] = [
   "Sources/FerryStorage": ["FerryCore", "FerryRuntime", "CSQLite"],
   "Sources/FerryChat": ["FerryCore", "FerryRuntime", "FerryStorage"],
   "Sources/FerryRelay": ["FerryCore", "FerryRuntime", "FerryTransport", "FerryStorage"],
+  "Sources/FerryHistory": ["FerryCore", "FerryRuntime", "FerryStorage", "CArchive"],
   "Sources/FerryPages": ["FerryCore", "FerryRuntime", "FerryTransport"],
   "Sources/FerryTestKit": ["FerryCore", "FerryRuntime"],
   "Sources/ferry": [
