@@ -88,10 +88,20 @@ extension BackendlessAdapter: HistoryProvider {
     let kind = timed == nil ? nil : "\(time) is null"
     let plain = try await rows(of: table, [scope, kind], along: merge.plain, limit)
     let rows = merge.merge(timed ?? [], plain ?? [], limit: limit)
-    let messages = rows.compactMap { row -> Message? in
-      if case .message(let said)? = reader.row(row) { said.message } else { nil }
+    var messages: [Message] = []
+    var notices: [Event] = []
+    for row in rows {
+      switch reader.row(row) {
+      case .message(let said): messages.append(said.message)
+      case .notice(let notice, let membership, let id, let time):
+        notices.append(
+          Event(
+            key: EventKey(id), channel: channel, time: time,
+            kind: notice == .joined ? .joined(membership) : .left(membership)))
+      case nil: break
+      }
     }
-    return HistoryPage(messages: messages, next: merge.next)
+    return HistoryPage(messages: messages, notices: notices, next: merge.next)
   }
 
   /// Nil where the table, or a column of it, is not there.

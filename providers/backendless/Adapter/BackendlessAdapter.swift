@@ -68,6 +68,13 @@ package final class BackendlessAdapter: ChatProvider {
     // A text column of the service holds 21,000 characters or so.
     capabilities.bodyBytes = 20_000
     capabilities.sendsPerSecond = settings.sendsPerSecond
+    if keeps {
+      var importing = ImportPowers()
+      importing.batch = BackendlessAPI.pageSize
+      importing.isRepeatable = true
+      importing.joins = true
+      capabilities.importing = importing
+    }
     capabilities.absent = absent(settings)
     return capabilities
   }

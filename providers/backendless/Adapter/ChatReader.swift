@@ -81,7 +81,10 @@ struct ChatReader: Sendable {
     message.attachments = picture.map { [attachment($0, mark)] } ?? []
     message.attributes = attributes(of: content)
     let updated = created == nil ? nil : content["updated"]?.integer
-    if let updated, let edited = Self.time(.integer(updated)) {
+    if let edit = mark?.edited, edit.isOf(message.text), let edited = Self.time(.integer(edit.time)) {
+      message.edited = edited
+      message.revision = Int(clamping: edit.time)
+    } else if let updated, let edited = Self.time(.integer(updated)) {
       message.edited = edited
       message.revision = Int(clamping: updated)
     }
