@@ -60,7 +60,7 @@ class Facade(Served):
         peer = Peer(generation, f"{self.url}/?{query}", transports)
         self.peers.append(peer)
         if joins:
-            peer.expect("connect")
+            peer.connected()
         return peer
 
 
@@ -78,6 +78,11 @@ class Peer:
         for line in self.process.stdout:
             self.said.put(json.loads(line))
         self.said.put({"event": "eof", "data": None})
+
+    def connected(self):
+        """Waits until the library would tell of the connection's end too: each generation says the two in its order."""
+        said = {self.said.get(timeout=PATIENCE)["event"] for _ in range(2)}
+        assert said == {"connect", "transport"}, said
 
     def expect(self, event):
         """The data of the next event of that name; what says nothing about the chat is passed over."""
