@@ -30,6 +30,7 @@ package final class MemoryProvider: Sendable {
     var rooms: [ChannelID: Room] = [:]
     var files: [String: [UInt8]] = [:]
     var faults: [Fault] = []
+    var faultsSpent = 0
     var isPaused = false
     /// How often each power was used, faults included.
     var calls: [Write: Int] = [:]
@@ -94,6 +95,9 @@ package final class MemoryProvider: Sendable {
     }
     return arranged
   }
+
+  /// How many uses of a power have failed because a test wanted it.
+  package var faultsSpent: Int { state.value.faultsSpent }
 
   package func calls(_ write: Write) -> Int { state.value.calls[write] ?? 0 }
 
@@ -165,6 +169,7 @@ package final class MemoryProvider: Sendable {
       state.calls[write, default: 0] += 1
       guard let index = state.faults.firstIndex(where: { $0.write == write }) else { return try body(&state) }
       let fault = state.faults.remove(at: index)
+      state.faultsSpent += 1
       if fault.afterActing { _ = try body(&state) }
       throw fault.error
     }
