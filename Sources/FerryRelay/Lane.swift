@@ -203,7 +203,10 @@ struct Lane: Sendable {
       try await journal.bury(delivery.id, error)
       return
     }
-    try await journal.failed([delivery.id], error, isSending: !error.didNotAct)
+    // What an earlier attempt may have done is as unknown as before: this one may have failed at asking, or at what comes
+    // before a send.
+    let isSending = !error.didNotAct || delivery.state == .sending
+    try await journal.failed([delivery.id], error, isSending: isSending)
     throw Pause(error: error)
   }
 

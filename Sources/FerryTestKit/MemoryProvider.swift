@@ -16,6 +16,8 @@ package final class MemoryProvider: Sendable {
     let error: FerryError
     /// Thrown after the thing was done: the answer was lost.
     let afterActing: Bool
+    /// How many uses of the power go well before.
+    var after: Int
   }
 
   struct Room: Sendable {
@@ -68,11 +70,13 @@ package final class MemoryProvider: Sendable {
 
   // MARK: For tests
 
-  /// The next `count` uses of a power fail, before or after having acted.
-  package func failNext(_ count: Int, _ write: Write = .post, with error: FerryError, afterActing: Bool = false) {
+  /// The next `count` uses of a power fail, before or after having acted; the next `after` still go well.
+  package func failNext(
+    _ count: Int, _ write: Write = .post, with error: FerryError, afterActing: Bool = false, after: Int = 0
+  ) {
     var error = error
     if afterActing { error.didNotAct = false }
-    let fault = Fault(write: write, error: error, afterActing: afterActing)
+    let fault = Fault(write: write, error: error, afterActing: afterActing, after: after)
     state.update { $0.faults += Array(repeating: fault, count: count) }
   }
 
@@ -168,6 +172,10 @@ package final class MemoryProvider: Sendable {
     return try state.update { state throws(FerryError) -> Result in
       state.calls[write, default: 0] += 1
       guard let index = state.faults.firstIndex(where: { $0.write == write }) else { return try body(&state) }
+      guard state.faults[index].after == 0 else {
+        state.faults[index].after -= 1
+        return try body(&state)
+      }
       let fault = state.faults.remove(at: index)
       state.faultsSpent += 1
       if fault.afterActing { _ = try body(&state) }

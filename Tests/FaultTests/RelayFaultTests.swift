@@ -88,6 +88,26 @@ private let slower = FerryError(.rateLimited, "Slower.", retry: .after(.millisec
     #expect(rig.texts(at: "there") == expected)
   }
 
+  /// The send may have been carried out, whatever becomes of the question whether it was.
+  @Test(arguments: [MemoryProvider.Write.find, .upload])
+  func aSendOfUnknownOutcomeStaysUnknownWhenTheNextAttemptFailsBeforeItsSend(_ write: MemoryProvider.Write) async throws {
+    let rig = try Rig.pair(
+      there: MemoryProvider {
+        $0.attachmentsPerMessage = 1
+        $0.captions = false
+      })
+    let image = Attachment(name: "a.png", mediaType: "image/png", reference: rig["here"].store([7]))
+    rig["there"].failNext(1, .post, with: lostAnswer, afterActing: true)
+    // The first upload is made before the send whose answer is lost.
+    rig["there"].failNext(1, write, with: down, after: write == .upload ? 1 : 0)
+    try await rig.relaying { _ in
+      rig["here"].say("look", by: ann, in: Rig.room, attachments: [image])
+      rig["here"].say("next", by: ann, in: Rig.room)
+      await rig.wait(for: ["look", "", "next"], at: "there")
+    }
+    #expect(rig.texts(at: "there") == ["look", "", "next"])
+  }
+
   @Test func noTopologyEchoes() async throws {
     let accounts: [AccountName] = ["a", "b", "c"]
     let rig = try Rig(
