@@ -24,8 +24,8 @@ struct Lane: Sendable {
 
   /// Deliveries read from the journal at a time.
   private static let window = 512
-  /// After so many attempts a message goes without an attachment that cannot be had.
-  private static let attachmentAttempts = 2
+  /// After so many attempts, which take half a minute at most, a message goes without an attachment that cannot be had.
+  private static let attachmentAttempts = 8
 
   /// The lane cannot go on now; it tries again after `delay`.
   struct Pause: Error {

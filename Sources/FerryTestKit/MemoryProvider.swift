@@ -34,6 +34,7 @@ package final class MemoryProvider: Sendable {
     var faults: [Fault] = []
     var faultsSpent = 0
     var isPaused = false
+    var slowness = Duration.zero
     /// How often each power was used, faults included.
     var calls: [Write: Int] = [:]
     var typing: [Typing] = []
@@ -82,6 +83,9 @@ package final class MemoryProvider: Sendable {
 
   /// While paused no write ends, as at a service that has stopped answering.
   package func pause(_ isPaused: Bool = true) { state.update { $0.isPaused = isPaused } }
+
+  /// Every write takes so much longer.
+  package func slow(by slowness: Duration) { state.update { $0.slowness = slowness } }
 
   /// From now on events are told as `scramble` arranges them: repeated, or before those they depend on. Which of them
   /// have been told is then told by the last one's cursor alone.
@@ -169,6 +173,10 @@ package final class MemoryProvider: Sendable {
     try checkCredentials()
     let goOn: Bool? = await state.wait { $0.isPaused ? nil : true }
     guard goOn == true, !Task.isCancelled else { throw .cancelled(didNotAct: true) }
+    let slowness = state.value.slowness
+    if slowness > .zero {
+      do { try await clock.sleep(for: slowness) } catch { throw .cancelled(didNotAct: true) }
+    }
     return try state.update { state throws(FerryError) -> Result in
       state.calls[write, default: 0] += 1
       guard let index = state.faults.firstIndex(where: { $0.write == write }) else { return try body(&state) }

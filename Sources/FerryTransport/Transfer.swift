@@ -35,7 +35,8 @@ final class Transfer {
   private var headers: HTTPHeaders = [:]
   private var headerBytes = 0
   private var followed = 0
-  private var attempts = 0
+  /// How often a request was begun: more than once when libcurl repeats what it had sent over a kept connection.
+  private(set) var attempts = 0
   private var isReceivingPaused = false
   private var isSendingPaused = false
   private var list: UnsafeMutablePointer<curl_slist>?

@@ -3,6 +3,7 @@ import FerryRelay
 import FerryRuntime
 import FerryStorage
 import FerryTestKit
+import FerryTransport
 import Testing
 
 private let ann = Author(id: "ann", name: "Ann")
@@ -51,6 +52,41 @@ private let slower = FerryError(.rateLimited, "Slower.", retry: .after(.millisec
         #expect(texts.filter { $0.hasPrefix("\(source) ") } == said[source], "\(source) at \(account), seed \(seed)")
       }
     }
+  }
+
+  /// Then libcurl sends the request again over a new connection. That this cannot be made says nothing about the first.
+  @Test func aKeptConnectionThatBreaksWhenItsServiceGoesAwayLeavesTheOutcomeOpen() async throws {
+    let loop = try LoopExecutor(name: "kept")
+    let (reached, release) = (BoundedChannel<Void>(capacity: 1), BoundedChannel<Void>(capacity: 1))
+    let server = try HTTPServer(
+      HTTPServer.Settings(stopTimeout: .milliseconds(50)), loop: loop, logger: .silent
+    ) { request in
+      if request.path == "/second" {
+        _ = reached.offer(())
+        _ = await release.next()
+      }
+      return .text("done")
+    }
+    let task = Task { await server.run() }
+    let proxy = try await FaultProxy.start(to: server.port)
+    let client = HTTPClient(loop: loop, guard: AddressGuard(allowedHosts: ["127.0.0.1"]), logger: .silent)
+    let first = try await client.send(ClientRequest(method: "POST", url: proxy.url + "/first", body: .bytes([1])))
+    _ = try await first.collect(upTo: 100)
+    async let second: FerryError? = {
+      do throws(FerryError) {
+        _ = try await client.send(ClientRequest(method: "POST", url: proxy.url + "/second", body: .bytes([2])))
+        return nil
+      } catch { return error }
+    }()
+    _ = await reached.next()
+    await proxy.refuse()
+    let error = try #require(await second)
+    #expect(!error.didNotAct, "\(error)")
+    release.finish()
+    await proxy.close()
+    task.cancel()
+    await task.value
+    loop.stop()
   }
 
   @Test func editsAndDeletesFindTheirCopiesAfterARestartAndWhenTheyFailAtFirst() async throws {

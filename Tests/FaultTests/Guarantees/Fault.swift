@@ -34,4 +34,14 @@ enum Fault: String, CaseIterable, Sendable {
 
   /// Most runs last for a few seconds.
   var isLong: Bool { self == .outage30 }
+
+  /// How often it strikes in a run: more often when a strike is one fault, and once when it takes long.
+  var rounds: Int {
+    switch self {
+    case .outage30, .slow: 1
+    case .outage3: 2
+    case .refused, .cut, .dropped, .clock, .restart: 6
+    default: 4
+    }
+  }
 }

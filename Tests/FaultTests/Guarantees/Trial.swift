@@ -72,8 +72,7 @@ private actor TrialRun {
     life = try await begin()
     try await waitUntilReady()
     for side in [0, 1] { try await conversation.say(side, at: stage.places[side], stage.clock) }
-    let rounds = trial.fault.isLong || trial.fault == .slow ? 1 : 3
-    for _ in 0..<rounds { try await round() }
+    for _ in 0..<trial.fault.rounds { try await round() }
     try await waitUntilReady()
     for side in [0, 1] {
       try await conversation.stopTyping(side, at: stage.places[side])

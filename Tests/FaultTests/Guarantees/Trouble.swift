@@ -67,22 +67,22 @@ struct Trouble: Sendable {
     for notes in stage.notes {
       notes.withLock { notes in
         notes.mischief = events
-        notes.left = 6
+        notes.left = 15
       }
     }
-    stage.gate.play(hooks, 3)
+    stage.gate.play(hooks, 6)
   }
 
   /// Returns how many faults that no request spends.
   private func strike(_ proxy: FaultProxy, _ dice: Dice) async -> Int {
     switch fault {
     case .lostAnswer:
-      for method in ["POST", "PUT", "POST", "PATCH", "DELETE"] { await proxy.swallowAnswers(1, method: method) }
-    case .torn: for method in ["POST", "PUT", "POST", "PATCH"] { await proxy.tear(1, method: method) }
-    case .rateLimited: for method in ["POST", "PUT"] { await proxy.answer(2, status: 429, retryAfter: 1, method: method) }
-    case .failing: for method in ["POST", "PUT", "GET"] { await proxy.answer(2, status: 503, method: method) }
+      for method in ["POST", "PUT", "POST", "PATCH", "DELETE", "POST"] { await proxy.swallowAnswers(1, method: method) }
+    case .torn: for method in ["POST", "PUT", "POST", "PATCH", "POST", "PUT"] { await proxy.tear(1, method: method) }
+    case .rateLimited: for method in ["POST", "PUT"] { await proxy.answer(3, status: 429, retryAfter: 1, method: method) }
+    case .failing: for method in ["POST", "PUT", "GET"] { await proxy.answer(4, status: 503, method: method) }
     case .garbage:
-      await proxy.garble(2, method: "POST", afterActing: true)
+      await proxy.garble(3, method: "POST", afterActing: true)
       await proxy.garble(2, method: dice.roll(2) == 0 ? "POST" : "", afterActing: false)
     case .slow:
       await proxy.delay(.milliseconds(500))
