@@ -119,7 +119,8 @@ let package = Package(
     .testTarget(
       name: "FaultTests",
       dependencies: [
-        "FerryCore", "FerryRuntime", "FerryTransport", "FerryStorage", "FerryRelay", "FerryTestKit", "ferry",
+        "FerryCore", "FerryRuntime", "FerryTransport", "FerryConfig", "FerryStorage", "FerryChat", "FerryRelay",
+        "FerryTestKit", "LocalProvider", "PusherProvider", "TwilioProvider", "BackendlessProvider", "ferry",
       ]),
     .testTarget(name: "CommandTests", dependencies: ["FerryCore", "FerryRuntime", "FerryTestKit", "ferry"]),
     .testTarget(name: "SoundnessTests", dependencies: ["ferry"]),
