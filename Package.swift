@@ -72,7 +72,7 @@ let package = Package(
       name: "ferry",
       dependencies: [
         "FerryCore", "FerryRuntime", "FerryTransport", "FerryConfig", "FerryStorage", "FerryChat", "FerryRelay",
-        "FerryPages", "LocalProvider", "PusherProvider", "TwilioProvider", "BackendlessProvider",
+        "FerryHistory", "FerryPages", "LocalProvider", "PusherProvider", "TwilioProvider", "BackendlessProvider",
       ]),
     .executableTarget(
       name: "ferry-bench",

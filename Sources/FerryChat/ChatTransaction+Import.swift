@@ -69,7 +69,7 @@ extension ChatTransaction {
       var message = Message(
         id: "", author: past.author, text: past.text, format: past.format, time: item.time, revision: past.revision,
         edited: past.edited, attachments: past.attachments.map(Attachment.init), mentions: past.mentions,
-        stamp: item.stamp)
+        stamp: item.stamp, attributes: past.attributes)
       message.replyTo = try past.replyTo.flatMap { try id(of: $0, in: room, row: row) }
       let (stored, event) = try then.insert(message, clientID: item.key, to: room, row: row)
       if let event { posted.append(event) }

@@ -107,10 +107,15 @@ package struct PastMessage: Hashable, Sendable {
   package var attachments: [OutgoingAttachment]
   package var replyTo: PastReference?
   package var mentions: [UserID]
+  /// It says what its author does. Kept in the message's attributes, as `action`.
+  package var isAction: Bool
+  /// What happened, where the service itself wrote it. Kept in the message's attributes, as `system`.
+  package var system: String?
 
   package init(
     author: Author, text: String, format: TextFormat = .plain, edited: Timestamp? = nil, revision: Int = 0,
-    attachments: [OutgoingAttachment] = [], replyTo: PastReference? = nil, mentions: [UserID] = []
+    attachments: [OutgoingAttachment] = [], replyTo: PastReference? = nil, mentions: [UserID] = [],
+    isAction: Bool = false, system: String? = nil
   ) {
     self.author = author
     self.text = text
@@ -120,5 +125,15 @@ package struct PastMessage: Hashable, Sendable {
     self.attachments = attachments
     self.replyTo = replyTo
     self.mentions = mentions
+    self.isAction = isAction
+    self.system = system
+  }
+
+  /// What `isAction` and `system` are in a message's attributes; nil when there is nothing to say.
+  package var attributes: JSONValue? {
+    var members: [String: JSONValue] = [:]
+    if isAction { members["action"] = true }
+    if let system { members["system"] = .string(system) }
+    return members.isEmpty ? nil : .object(members)
   }
 }

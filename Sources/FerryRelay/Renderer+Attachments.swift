@@ -45,6 +45,7 @@ extension Renderer {
     }
     let bytes = try await provider.attachment(attachment.reference)
     let file = try await spool.store(bytes, declaredType: attachment.mediaType)
+    try await spool.trim { sha256 async throws(FerryError) in try await journal.isServed(sha256: sha256) }
     Failpoint.afterFetch.pass()
     switch MessageLayout(limits).place(ofSize: file.size, inline: cargo.inline.count) {
     case .link:

@@ -76,7 +76,8 @@ extension Timestamp {
       }
       guard let year = number(0..<4), let month = number(5..<7), let day = number(8..<10), let hour = number(11..<13),
         let minute = number(14..<16), let second = number(17..<19), let part = number(20..<23),
-        year >= 1600, (1...12).contains(month), (1...(month == 2 ? 28 : [4, 6, 9, 11].contains(month) ? 30 : 31)).contains(day),
+        year >= 1600, (1...12).contains(month),
+        (1...(month == 2 ? 28 : [4, 6, 9, 11].contains(month) ? 30 : 31)).contains(day),
         hour < 24, minute < 60, second < 60
       else { return nil }
       // Years that begin in March, so that leap days end them; the calendar repeats after 400 years.

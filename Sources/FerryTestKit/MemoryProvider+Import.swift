@@ -27,7 +27,8 @@ extension MemoryProvider: EventHistoryProvider, ImportingProvider {
   }
 
   package func prepareImport(into channel: ChannelID, notify: Bool) async throws(FerryError) {
-    try await perform(.past) { state in state.rooms[channel, default: Room()].members = state.rooms[channel]?.members ?? [:] }
+    try checkCredentials()
+    state.update { $0.rooms[channel] = $0.rooms[channel] ?? Room() }
   }
 
   package func write(
@@ -53,7 +54,8 @@ extension MemoryProvider.State {
         attachments: past.attachments.map {
           Attachment(
             name: $0.name, mediaType: $0.mediaType, size: $0.size, sha256: $0.sha256, reference: $0.reference)
-        }, mentions: past.mentions, stamp: item.stamp)
+        }, mentions: past.mentions, stamp: item.stamp,
+        attributes: past.attributes)
       message.replyTo = past.replyTo.map { id($0) }
       return add(message, key: item.key, to: channel)
     case .edit(let reference, let past):

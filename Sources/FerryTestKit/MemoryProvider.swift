@@ -34,6 +34,8 @@ package final class MemoryProvider: Sendable {
     /// How often each power was used, faults included.
     var calls: [Write: Int] = [:]
     var typing: [Typing] = []
+    /// How often somebody began to listen.
+    var runs = 0
     var lastNumber = 0
   }
 
@@ -83,6 +85,9 @@ package final class MemoryProvider: Sendable {
     state.update { $0.faults += Array(repeating: fault, count: count) }
   }
 
+  /// No further use fails.
+  package func failNoMore() { state.update { $0.faults = [] } }
+
   /// While paused no write ends, as at a service that has stopped answering.
   package func pause(_ isPaused: Bool = true) { state.update { $0.isPaused = isPaused } }
 
@@ -104,6 +109,8 @@ package final class MemoryProvider: Sendable {
   }
 
   package func calls(_ write: Write) -> Int { state.value.calls[write] ?? 0 }
+
+  package var runs: Int { state.value.runs }
 
   /// What is in a channel, in order, without what was deleted.
   package func messages(in channel: ChannelID) -> [Message] { Self.messages(in: state.value.rooms[channel]) }

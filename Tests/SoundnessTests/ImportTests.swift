@@ -15,7 +15,7 @@ private let allowedImports: [String: Set<String>] = [
   "Sources/FerryTestKit": ["FerryCore", "FerryRuntime"],
   "Sources/ferry": [
     "FerryCore", "FerryRuntime", "FerryTransport", "FerryConfig", "FerryStorage", "FerryChat", "FerryRelay",
-    "FerryPages", "LocalProvider", "PusherProvider", "TwilioProvider", "BackendlessProvider",
+    "FerryHistory", "FerryPages", "LocalProvider", "PusherProvider", "TwilioProvider", "BackendlessProvider",
   ],
   "Sources/ferry-bench": [
     "FerryCore", "FerryRuntime", "FerryTransport", "FerryConfig", "FerryStorage", "FerryChat", "FerryRelay",

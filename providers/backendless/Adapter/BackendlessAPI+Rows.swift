@@ -12,10 +12,11 @@ extension BackendlessAPI {
   /// Rows of which the condition holds, at most `limit` and never more than a page. A table or column that is not
   /// there throws `notFound`.
   func rows(
-    of table: String, where condition: String, sortBy: String, limit: Int = pageSize, doing: String
+    of table: String, where condition: String, sortBy: String, limit: Int = pageSize, offset: Int = 0, doing: String
   ) async throws(FerryError) -> [JSONValue] {
     var body: [String: JSONValue] = [
-      "pageSize": .integer(Int64(min(max(limit, 1), Self.pageSize))), "offset": 0, "sortBy": .string(sortBy),
+      "pageSize": .integer(Int64(min(max(limit, 1), Self.pageSize))), "offset": .integer(Int64(offset)),
+      "sortBy": .string(sortBy),
     ]
     if !condition.isEmpty { body["where"] = .string(condition) }
     let answer = try await call("POST", Self.path(table, "find"), .object(body), isReading: true, doing: doing)

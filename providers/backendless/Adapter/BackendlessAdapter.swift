@@ -31,6 +31,8 @@ package final class BackendlessAdapter: ChatProvider {
   /// Which version of the protocol the service last spoke.
   let version = Locked<EngineVersion>(.four)
   let pace: Pace
+  /// The time under which the last imported row of a channel is sorted.
+  let pastOrder = Locked<[ChannelID: Int64]>([:])
 
   package init(settings: Settings, client: HTTPClient, clock: any FerryClock = SystemClock(), logger: Logger) {
     self.settings = settings

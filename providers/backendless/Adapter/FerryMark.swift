@@ -29,6 +29,11 @@ struct FerryMark: Hashable, Sendable {
   var notice: Notice?
   /// When an imported message got its text, and a sum of that text: the time is that of no later edit.
   var edited: Edit?
+  /// The exact time of what was imported, where the row's own was moved to keep the order.
+  var time: Int64?
+  var exactTime: Timestamp? { time.map { Timestamp(milliseconds: $0) } }
+  var isAction = false
+  var system: String?
 
   struct Edit: Hashable, Sendable {
     var time: Int64
@@ -68,6 +73,9 @@ struct FerryMark: Hashable, Sendable {
     replyTo = field["reply_to"]?.text
     messageID = field["message"]?.text
     notice = field["notice"]?.string.flatMap { Notice(rawValue: $0) }
+    isAction = field["action"]?.bool ?? false
+    time = field["time"]?.integer
+    system = field["system"]?.string
     if let time = field["edited"]?.integer, let sum = field["edited_sum"]?.string {
       edited = Edit(time: time, sum: sum)
     }
@@ -91,6 +99,9 @@ struct FerryMark: Hashable, Sendable {
     value["reply_to"] = replyTo.map(JSONValue.string)
     value["message"] = messageID.map(JSONValue.string)
     value["notice"] = notice.map { .string($0.rawValue) }
+    if isAction { value["action"] = true }
+    value["time"] = time.map(JSONValue.integer)
+    value["system"] = system.map(JSONValue.string)
     value["edited"] = edited.map { .integer($0.time) }
     value["edited_sum"] = edited.map { .string($0.sum) }
     value["name"] = picture.map { .string($0.name) }

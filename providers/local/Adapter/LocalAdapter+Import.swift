@@ -115,6 +115,11 @@ extension LocalAdapter: EventHistoryProvider, ImportingProvider {
     // Some services count revisions in milliseconds.
     json.value((0...1_000_000).contains(message.revision) ? Int64(message.revision) : 1)
     if !message.attachments.isEmpty { try json.member("attachments", encoding: message.attachments.map(wire)) }
+    if message.isAction {
+      json.name("action")
+      json.value(true)
+    }
+    json.member("system", message.system)
     if let reply = message.replyTo {
       json.member("reply_to", fitted(id: reply.key.rawValue))
       json.member("reply_to_id", reply.id?.rawValue)

@@ -134,3 +134,15 @@ extension LocalAdapter: BatchingProvider, EditingProvider, DeletingProvider, Typ
         reference: attachment.reference))
   }
 }
+
+extension LocalAdapter: SetupProvider {
+  package func setUp(_ channels: [ChannelID]) async throws(FerryError) -> [String] {
+    let there = Set(try await self.channels().map(\.id))
+    var made: [String] = []
+    for channel in channels where !there.contains(channel) {
+      try await call("PUT", Self.path(channel), [String: String](), doing: "make the room \(channel)")
+      made.append("the room \(channel)")
+    }
+    return made
+  }
+}

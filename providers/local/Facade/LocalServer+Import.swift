@@ -26,6 +26,8 @@ extension Bodies {
       var reply_to: String?
       var reply_to_id: String?
       var mentions: [String]?
+      var action: Bool?
+      var system: String?
       var state: ReadMark.State?
       var emoji: String?
       var added: Bool?
@@ -91,7 +93,8 @@ extension Bodies.Import.Item {
     if let reply_to { reply = PastReference(key: SendKey(reply_to), id: reply_to_id.map { MessageID($0) }) }
     return PastMessage(
       author: try need(by, "by").author, text: text ?? "", format: format ?? .plain, edited: edit, revision: revision,
-      attachments: files, replyTo: reply, mentions: (mentions ?? []).map { UserID($0) })
+      attachments: files, replyTo: reply, mentions: (mentions ?? []).map { UserID($0) },
+      isAction: action ?? false, system: system)
   }
 
   private func reference() throws(FerryError) -> PastReference {

@@ -21,6 +21,8 @@ struct FerryAttributes: Hashable, Sendable {
   var sent: Timestamp?
   /// When it got its text, to the millisecond, of what was imported.
   var edited: Timestamp?
+  var isAction = false
+  var system: String?
   var sha256: String?
   var replyTo: String?
   var format: TextFormat?
@@ -52,6 +54,8 @@ struct FerryAttributes: Hashable, Sendable {
     time = Self.timestamp(field["time"])
     sent = Self.timestamp(field["sent"])
     edited = Self.timestamp(field["edited"])
+    isAction = field["action"]?.bool ?? false
+    system = field["system"]?.string
     sha256 = field["sha256"]?.string
     replyTo = field["reply_to"]?.string
     format = field["format"]?.string.flatMap { TextFormat(rawValue: $0) }
@@ -92,6 +96,11 @@ struct FerryAttributes: Hashable, Sendable {
     Self.write(time, as: "time", to: &json)
     Self.write(sent, as: "sent", to: &json)
     Self.write(edited, as: "edited", to: &json)
+    if isAction {
+      json.name("action")
+      json.value(true)
+    }
+    json.member("system", system.map(Self.fitted))
     json.member("sha256", sha256.map(Self.fitted))
     json.member("reply_to", replyTo.map(Self.fitted))
     json.member("format", format?.rawValue)

@@ -111,6 +111,8 @@ struct ListedMessage: Hashable, Sendable {
     if let sha256 = ferry?.sha256, message.attachments.count == 1 { message.attachments[0].sha256 = sha256 }
     var fields: [String: JSONValue] = ["index": .integer(index), "attributes": .string(attributes)]
     fields["participant_sid"] = participant.map { .string($0) }
+    if ferry?.isAction == true { fields["action"] = true }
+    fields["system"] = ferry?.system.map { .string($0) }
     message.attributes = .object(fields)
     return message
   }

@@ -59,7 +59,7 @@ extension TwilioAdapter: ImportingProvider {
       key: item.key, author: past.author, text: past.text, format: past.format, time: item.time,
       attachments: past.attachments, stamp: item.stamp)
     outgoing.replyTo = past.replyTo?.id
-    let form = try Self.form(of: outgoing, now: now, edited: past.edited, isPast: true)
+    let form = try Self.form(of: outgoing, now: now, as: past)
     written.tried(item.key, at: now)
     let url = messagesURL(channel.rawValue)
     let answer = try await creating(channel) { () async throws(FerryError) in

@@ -187,3 +187,20 @@ package final class TwilioAdapter: ChatProvider {
     }
   }
 }
+
+extension TwilioAdapter: SetupProvider {
+  package func setUp(_ channels: [ChannelID]) async throws(FerryError) -> [String] {
+    var made: [String] = []
+    for channel in channels {
+      do throws(FerryError) {
+        _ = try await api.get(api.url("Conversations", channel.rawValue), doing: "find the conversation \(channel)")
+      } catch  where error.code == .notFound {
+        // A SID is given by the service; nobody can choose one.
+        if Self.isSID(channel) { throw missing(channel) }
+        try await createConversation(channel)
+        made.append("the conversation \(channel)")
+      }
+    }
+    return made
+  }
+}
