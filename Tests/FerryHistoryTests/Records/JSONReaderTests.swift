@@ -1,5 +1,6 @@
 import FerryCore
 import FerryHistory
+import FerryRuntime
 import Testing
 
 @Suite struct JSONReaderTests {
