@@ -25,7 +25,9 @@ extension Matcher {
     if try hasOrigins(from) {
       try join("a", "origin", "b", "own") { copy, _ in copy.account == destination }
     }
-    let isSame = source != nil && source == destination && from.side.address?.channel == to.side.address?.channel
+    let areLasting = from.side.hasLastingIDs && to.side.hasLastingIDs
+    let isSame =
+      areLasting && source != nil && source == destination && from.side.address?.channel == to.side.address?.channel
     try join("a", "own", "b", "own") { _, _ in isSame }
     try joinPartsByOrigin()
   }

@@ -55,9 +55,11 @@ struct HistoryOperand: Sendable {
     let records = try await records(
       HistoryScope(reads: arguments.has("reads")), readsFiles: !arguments.has("no-attachments"))
     let account = address?.account
-    return VerifySide(name, records, address: address, capabilities: capabilities) { author in
+    var side = VerifySide(name, records, address: address, capabilities: capabilities) { author in
       people.name(of: author, at: account)
     }
+    side.hasLastingIDs = file.map { $0.format == .archive } ?? true
+    return side
   }
 }
 

@@ -146,6 +146,21 @@ import Testing
     #expect(only(lines, .altered).first?.faults == ["time", "text"])
   }
 
+  @Test("numbers of lines are no identifiers")
+  func numbered() async throws {
+    let from = times(20) { "text \($0)" }
+    var to = from
+    to.remove(at: 3)
+    for index in to.indices { to[index].message.id = from[index].message.id }
+    let address = Address(account: "jsonl", channel: "lobby")
+    let (report, _) = try await verify(from, to) { from, to in
+      from.address = address
+      to.address = address
+      to.hasLastingIDs = false
+    }
+    #expect(report.counts == ["identical": 19, "missing": 1])
+  }
+
   @Test("copies of one original know each other")
   func sameOrigin() async throws {
     let origin = Address(account: "first", channel: "lobby")
