@@ -43,9 +43,9 @@ extension Matcher {
   private func entries(_ letter: String, _ column: String) throws -> RowCursor {
     let isMessage = "kind = \(SideRow.Kind.message.rawValue)"
     if column == "own" {
+      // Everything is in the index.
       return try connection.cursor(
-        "SELECT own, 0, n, origin_account, key, time FROM \(letter) INDEXED BY \(letter)_own WHERE \(isMessage) ORDER BY own, n"
-      )
+        "SELECT own, 0, n, 0, key, time FROM \(letter) INDEXED BY \(letter)_own WHERE \(isMessage) ORDER BY own")
     }
     return try connection.cursor(
       "SELECT origin, part, n, origin_account, key, time FROM \(letter) WHERE origin IS NOT NULL AND \(isMessage) "
