@@ -83,8 +83,9 @@ def test_every_record_of_a_migration_is_accounted_for(services, there):
 def test_an_archive_that_went_round_is_the_first(services, there):
     fill(services, "lobby")
     services.run("export", "here:lobby", "first.ferry")
-    assert services.run("verify", "first.ferry")
-    assert verify(services, "here:lobby", "first.ferry")["outcomes"]["identical"] == MESSAGES
+    services.run("verify", "first.ferry")
+    outcomes = verify(services, "here:lobby", "first.ferry")["outcomes"]
+    assert {name for name, count in outcomes.items() if count} == {"identical"}
     services.run("import", "first.ferry", there)
     verify(services, "first.ferry", there)
     services.run("export", there, "second.ferry")
