@@ -76,7 +76,7 @@ let package = Package(
       ]),
     .executableTarget(
       name: "ferry-bench",
-      dependencies: ["FerryCore", "FerryRuntime", "FerryTestKit"]),
+      dependencies: ["FerryCore", "FerryRuntime", "FerryHistory", "FerryTestKit"]),
 
     .testTarget(name: "FerryCoreTests", dependencies: ["FerryCore"]),
     .testTarget(name: "FerryRuntimeTests", dependencies: ["FerryCore", "FerryRuntime"]),
