@@ -130,12 +130,13 @@ class App {
     history.replaceState(null, '', `?${query}`);
     this.composer.stopTyping();
     this.search?.close();
+    // Before the room, which measures what it draws.
+    $('#app').classList.add('in-room');
     this.room.open(id, page);
     this.rooms.open(id);
     this.composer.open(id);
     // Not on a phone, where it calls up the keyboard, nor in a frame, which has neighbours.
     if (window.top === window && !this.composer.isCoarse) this.composer.focus();
-    $('#app').classList.add('in-room');
     this.#showTitle();
   }
 

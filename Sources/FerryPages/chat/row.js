@@ -251,7 +251,7 @@ export class Attachments {
   #picture(file, name) {
     const isHuge = !file.width || !file.height || file.width * file.height > MOST_PIXELS;
     const { width, height } = box(file);
-    const frame = h('div', { class: 'picture', style: { width: `${width}px`, height: `${height}px` } });
+    const frame = h('div', { class: 'picture', style: { width: `${width}px`, aspectRatio: `${width} / ${height}` } });
     const load = () => this.#load(file, name, frame);
     if (isHuge) {
       frame.append(h('button', { class: 'show', type: 'button', tabindex: '-1', click: load },
