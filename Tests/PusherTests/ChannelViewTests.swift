@@ -15,20 +15,33 @@ import Testing
     let reader: FeedReader
     var view: ChannelView { get throws { try unwrap(service.facade.view, "there is no view") } }
 
+    private let waiting = Locked<[FeedItem]>([])
+
+    init(service: Service, chat: ChatService, reader: FeedReader) {
+      self.service = service
+      self.chat = chat
+      self.reader = reader
+    }
+
+    private func nextItem() async throws -> FeedItem {
+      while true {
+        if let item = waiting.withLock({ $0.isEmpty ? nil : $0.removeFirst() }) { return item }
+        let items = try await reader.next()
+        guard !items.isEmpty else { throw FerryError(.unavailable, "nothing more is told") }
+        waiting.withLock { $0 += items }
+      }
+    }
+
     /// What the room is told next.
     func next() async throws -> Event {
       while true {
-        for item in try await reader.next() {
-          if case .event(let logged) = item { return try logged.event() }
-        }
+        if case .event(let logged) = try await nextItem() { return try logged.event() }
       }
     }
 
     func nextTyping() async throws -> Typing {
       while true {
-        for item in try await reader.next() {
-          if case .typing(let typing) = item { return typing }
-        }
+        if case .typing(let typing) = try await nextItem() { return typing }
       }
     }
 
