@@ -37,6 +37,9 @@ package final class Relay: Sendable {
   private let signals: [LaneID: BoundedChannel<Void>]
   private let statuses: [AccountName: AccountStatus]
   private let stops: [LaneID: StopSignal]
+  /// The last minutes, for the console.
+  let history = RelayHistory()
+  private let hasStopped = Locked(false)
 
   /// How often it is noted that a source without history is being listened to: the most by which a gap is
   /// reported too long.
@@ -80,6 +83,7 @@ package final class Relay: Sendable {
 
   /// Lets every lane end after the send it is making. `run` then returns.
   package func stop() {
+    hasStopped.withLock { $0 = true }
     for stop in stops.values { stop.stop() }
     for signal in signals.values { signal.finish() }
   }
@@ -89,6 +93,7 @@ package final class Relay: Sendable {
   private func runSources() async {
     await withDiscardingTaskGroup { group in
       group.addTask { await self.typing.run() }
+      group.addTask { await self.keepHistory() }
       for (name, provider) in settings.accounts {
         let channels = router.sources(of: name)
         guard !channels.isEmpty, provider.capabilities.receives, let status = statuses[name] else { continue }
@@ -185,6 +190,12 @@ package final class Relay: Sendable {
           address: Address(account: account, channel: gap.channel), start: gap.start.iso8601, end: gap.end.iso8601)
       })
   }
+
+  /// Every lane there is.
+  var laneIDs: Dictionary<LaneID, BoundedChannel<Void>>.Keys { signals.keys }
+
+  /// `stop` has been called.
+  var isStopping: Bool { hasStopped.withLock { $0 } }
 
   private func wake(_ lanes: Set<LaneID>) { for lane in lanes { _ = signals[lane]?.offer(()) } }
 

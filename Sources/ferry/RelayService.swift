@@ -1,5 +1,6 @@
 import FerryConfig
 import FerryCore
+import FerryPages
 import FerryRelay
 import FerryRuntime
 import FerryStorage
@@ -28,6 +29,7 @@ struct RelayService: Sendable {
       HTTPServer.Settings(host: section.listen.host, port: section.listen.port),
       loop: try LoopExecutor(name: "ferry-relay"), logger: session.logger
     ) { request in
+      if let page = ConsolePage.answer(request) { return page }
       guard let listener = relayBox.withLock({ $0 }) else { return .text("starting\n", status: 503) }
       return await listener.handle(request)
     }
@@ -41,7 +43,11 @@ struct RelayService: Sendable {
         accounts: accounts, bridges: configuration.bridges.map { Bridge($0) }, journal: journal, spool: spool,
         publicURL: section.publicURL ?? server.url, logger: session.logger.component("relay"),
         metrics: session.metrics))
-    let listener = try RelayListener(relay: relay, token: section.token?.reveal())
+    let facts = ConsoleFacts(
+      version: Version.current, providers: configuration.accounts.mapValues(\.provider),
+      settings: configuration.shown.map { ConsoleSetting(key: $0.key, value: $0.value, kind: $0.kind.rawValue) })
+    let listener = try RelayListener(
+      relay: relay, token: section.token?.reveal(), readToken: section.readToken?.reveal(), facts: facts)
     relayBox.withLock { $0 = listener }
   }
 }
