@@ -1,4 +1,4 @@
-package import FerryCore
+import FerryCore
 
 /// One setting of the configuration as people may see it.
 package struct ShownSetting: Sendable, Hashable, Encodable {

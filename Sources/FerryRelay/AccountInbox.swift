@@ -9,7 +9,7 @@ struct AccountInbox: Inbox {
   let router: Router
   let typingMirror: TypingMirror
   let wake: @Sendable (Set<LaneID>) -> Void
-  let status: AccountStatus
+  let health: AccountHealth
   let clock: any FerryClock
   let logger: Logger
   let metrics: Metrics
@@ -33,7 +33,7 @@ struct AccountInbox: Inbox {
       logger.error("\(account): event \(key) cannot be written down and is not mirrored")
       metrics.add(to: "ferry_events_unwritable_total", labels)
     }
-    status.eventAccepted(at: clock.now())
+    health.received()
     wake(acceptance.lanes)
   }
 
@@ -60,32 +60,6 @@ struct AccountInbox: Inbox {
   }
 
   func connection(_ state: ConnectionState) {
-    guard status.changed(to: state) else { return }
-    logger.notice("\(account) is \(state.phase.rawValue)\(state.reason.map { ": \($0)" } ?? "")")
-    metrics.set("ferry_account_connected", ["account": account.rawValue], to: state.phase == .connected ? 1 : 0)
-  }
-}
-
-/// What an account is doing, for the status.
-final class AccountStatus: Sendable {
-  struct Snapshot: Sendable {
-    var connection: ConnectionState
-    var lastEvent: Timestamp?
-  }
-
-  private let state: Locked<Snapshot>
-
-  init(_ phase: ConnectionState.Phase) { state = Locked(Snapshot(connection: ConnectionState(phase))) }
-
-  var snapshot: Snapshot { state.withLock { $0 } }
-
-  func eventAccepted(at time: Timestamp) { state.withLock { $0.lastEvent = time } }
-
-  /// True when this is news.
-  func changed(to connection: ConnectionState) -> Bool {
-    state.withLock { snapshot in
-      defer { snapshot.connection = connection }
-      return snapshot.connection != connection
-    }
+    health.connection(state)
   }
 }

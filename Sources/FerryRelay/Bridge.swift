@@ -37,9 +37,10 @@ package struct Bridge: Sendable {
 
 /// How a copy's author is shown: `{name}`, `{id}`, `{account}`, `{channel}` and `{bridge}` are replaced.
 package struct AuthorTemplate: Sendable {
-  private let template: String
+  /// As configured.
+  package let text: String
 
-  package init(_ template: String) { self.template = template }
+  package init(_ text: String) { self.text = text }
 
   /// The author of a copy. The id carries the account, so that nobody at the destination has the same.
   package func author(for original: Author, at source: Address, in bridge: BridgeName) -> Author {
@@ -47,7 +48,7 @@ package struct AuthorTemplate: Sendable {
       "name": original.name, "id": original.id.rawValue, "account": source.account.rawValue,
       "channel": source.channel.rawValue, "bridge": bridge.rawValue,
     ]
-    let name = Self.replace(template, values)
+    let name = Self.replace(text, values)
     return Author(
       id: UserID("\(source.account):\(original.id)"), name: name.isEmpty ? original.id.rawValue : name,
       avatar: original.avatar)

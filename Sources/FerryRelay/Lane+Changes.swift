@@ -47,7 +47,9 @@ extension Lane {
     _ copy: MessageID, to part: OutgoingMessage, with editing: any EditingProvider
   ) async throws(FerryError) {
     do throws(FerryError) {
-      try await editing.edit(copy, in: id.destination.channel, to: part)
+      try await reach(isWriting: true) { () async throws(FerryError) in
+        try await editing.edit(copy, in: id.destination.channel, to: part)
+      }
     } catch {
       // Somebody at the destination deleted the copy: there is nothing left to edit.
       guard error.code == .notFound else { throw error }
@@ -75,7 +77,9 @@ extension Lane {
     let author = author.map { renderer.author($0, at: delivery.source) }
     let stamp = renderer.stamp(of: link.origin, from: delivery.source, revision: link.revision, part: link.part)
     do throws(FerryError) {
-      try await deleting.delete(link.copy, in: id.destination.channel, as: author, stamp: stamp)
+      try await reach(isWriting: true) { () async throws(FerryError) in
+        try await deleting.delete(link.copy, in: id.destination.channel, as: author, stamp: stamp)
+      }
     } catch {
       guard error.code == .notFound else { throw error }
     }
@@ -99,8 +103,8 @@ extension Lane {
       try await journal.advance(settled: [], sending: [delivery.id])
       let mayHaveBeenSent = delivery.state == .sending
       let isThere =
-        mayHaveBeenSent ? try await provider.find(message.key, in: id.destination.channel) : .absent
-      if case .absent = isThere { _ = try await provider.post(message, to: id.destination.channel) }
+        mayHaveBeenSent ? try await find(message.key) : .absent
+      if case .absent = isThere { _ = try await write(message) }
       count(1)
     }
     try await settle(delivery)
@@ -111,7 +115,9 @@ extension Lane {
       let copy = Membership(
         member: renderer.author(membership.member, at: delivery.source),
         stamp: Stamp(bridge: id.bridge, origin: delivery.source, id: MessageID(delivery.event.key.rawValue)))
-      try await keeping.setMember(copy, of: id.destination.channel, present: present)
+      try await reach(isWriting: true) { () async throws(FerryError) in
+        try await keeping.setMember(copy, of: id.destination.channel, present: present)
+      }
       Failpoint.afterChange.pass()
       count(1)
     }
@@ -126,7 +132,9 @@ extension Lane {
       let copy = ReadMark(
         upTo: upTo, by: mark.by.map { renderer.author($0, at: delivery.source) }, state: mark.state,
         stamp: renderer.stamp(of: mark.upTo, from: delivery.source))
-      try await reading.mark(copy, in: id.destination.channel)
+      try await reach(isWriting: true) { () async throws(FerryError) in
+        try await reading.mark(copy, in: id.destination.channel)
+      }
       Failpoint.afterChange.pass()
       count(1)
     }
@@ -141,7 +149,9 @@ extension Lane {
       let copy = Reaction(
         message: message, by: renderer.author(reaction.by, at: delivery.source), emoji: reaction.emoji,
         added: reaction.added, stamp: renderer.stamp(of: reaction.message, from: delivery.source))
-      try await reacting.react(copy, in: id.destination.channel)
+      try await reach(isWriting: true) { () async throws(FerryError) in
+        try await reacting.react(copy, in: id.destination.channel)
+      }
       Failpoint.afterChange.pass()
       count(1)
     }

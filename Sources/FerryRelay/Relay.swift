@@ -35,7 +35,7 @@ package final class Relay: Sendable {
   private let router: Router
   private let typing: TypingMirror
   private let signals: [LaneID: BoundedChannel<Void>]
-  private let statuses: [AccountName: AccountStatus]
+  let healths: [AccountName: AccountHealth]
   private let stops: [LaneID: StopSignal]
   /// The last minutes, for the console.
   let history = RelayHistory()
@@ -54,16 +54,23 @@ package final class Relay: Sendable {
         throw FerryError(.badConfiguration, "Bridge \(bridge.name) names the account \(address.account), unknown here.")
       }
     }
-    typing = TypingMirror(
-      router: router, providers: settings.accounts, clock: settings.clock, metrics: settings.metrics)
     signals = Dictionary(uniqueKeysWithValues: router.lanes.map { ($0, BoundedChannel(capacity: 1)) })
     stops = Dictionary(uniqueKeysWithValues: router.lanes.map { ($0, StopSignal()) })
     let router = router
-    statuses = Dictionary(
+    let healths = Dictionary(
       uniqueKeysWithValues: settings.accounts.map { name, provider in
         let isSource = provider.capabilities.receives && !router.sources(of: name).isEmpty
-        return (name, AccountStatus(isSource ? .connecting : .idle))
+        return (
+          name,
+          AccountHealth(
+            name, isSource ? .connecting : .idle, clock: settings.clock, logger: settings.logger,
+            metrics: settings.metrics)
+        )
       })
+    self.healths = healths
+    typing = TypingMirror(
+      router: router, providers: settings.accounts, clock: settings.clock, metrics: settings.metrics,
+      isSending: { healths[$0]?.isSending ?? false })
   }
 
   /// Runs until `stop` has been called and what was being sent is settled, or the task is cancelled, which leaves
@@ -96,21 +103,21 @@ package final class Relay: Sendable {
       group.addTask { await self.keepHistory() }
       for (name, provider) in settings.accounts {
         let channels = router.sources(of: name)
-        guard !channels.isEmpty, provider.capabilities.receives, let status = statuses[name] else { continue }
-        group.addTask { await self.runSource(name, provider, channels, status) }
+        guard !channels.isEmpty, provider.capabilities.receives, let health = healths[name] else { continue }
+        group.addTask { await self.runSource(name, provider, channels, health) }
         if provider.capabilities.history == .none {
-          group.addTask { await self.noteListening(name, channels, status) }
+          group.addTask { await self.noteListening(name, channels, health) }
         }
       }
     }
   }
 
   private func runSource(
-    _ name: AccountName, _ provider: any ChatProvider, _ channels: [ChannelID], _ status: AccountStatus
+    _ name: AccountName, _ provider: any ChatProvider, _ channels: [ChannelID], _ health: AccountHealth
   ) async {
     let inbox = AccountInbox(
       account: name, journal: settings.journal, router: router, typingMirror: typing,
-      wake: { self.wake($0) }, status: status,
+      wake: { self.wake($0) }, health: health,
       clock: settings.clock, logger: settings.logger, metrics: settings.metrics)
     var backoff = Backoff(base: .seconds(1), limit: .seconds(60))
     while !Task.isCancelled {
@@ -122,8 +129,7 @@ package final class Relay: Sendable {
         try await provider.run(subscriptions, into: inbox)
       } catch {
         guard error.code != .cancelled, !Task.isCancelled else { return }
-        let phase: ConnectionState.Phase = error.code == .badCredentials ? .badCredentials : .degraded
-        inbox.connection(ConnectionState(phase, reason: error.message))
+        health.failedToConnect(error)
         // Nothing mends this but a person, who may mend it at the other side: look again now and then.
         let delay = error.retry == .never ? Duration.seconds(60) : backoff.next()
         guard (try? await settings.clock.sleep(for: delay)) != nil else { return }
@@ -131,15 +137,15 @@ package final class Relay: Sendable {
     }
   }
 
-  private func noteListening(_ name: AccountName, _ channels: [ChannelID], _ status: AccountStatus) async {
+  private func noteListening(_ name: AccountName, _ channels: [ChannelID], _ health: AccountHealth) async {
     while (try? await settings.clock.sleep(for: Self.heartbeat)) != nil {
-      await noteSeen(name, channels, status)
+      await noteSeen(name, channels, health)
     }
-    await noteSeen(name, channels, status)
+    await noteSeen(name, channels, health)
   }
 
-  private func noteSeen(_ name: AccountName, _ channels: [ChannelID], _ status: AccountStatus) async {
-    guard status.snapshot.connection.phase == .connected else { return }
+  private func noteSeen(_ name: AccountName, _ channels: [ChannelID], _ health: AccountHealth) async {
+    guard health.snapshot.connection.phase == .connected else { return }
     for channel in channels {
       do throws(FerryError) {
         try await settings.journal.move(to: nil, name, channel)
@@ -153,14 +159,14 @@ package final class Relay: Sendable {
 
   private func makeLane(_ id: LaneID, _ signal: BoundedChannel<Void>) -> Lane? {
     guard let bridge = router.bridges[id.bridge], let stop = stops[id],
-      let provider = settings.accounts[id.destination.account]
+      let provider = settings.accounts[id.destination.account], let health = healths[id.destination.account]
     else { return nil }
     let renderer = Renderer(
       lane: id, bridge: bridge, destination: provider, sources: settings.accounts, journal: settings.journal,
       spool: settings.spool, publicURL: settings.publicURL, logger: settings.logger)
     return Lane(
       id: id, renderer: renderer, provider: provider, journal: settings.journal, signal: signal,
-      stop: stop, wake: { self.wake($0) }, clock: settings.clock, logger: settings.logger,
+      stop: stop, health: health, wake: { self.wake($0) }, clock: settings.clock, logger: settings.logger,
       metrics: settings.metrics)
   }
 
@@ -170,12 +176,7 @@ package final class Relay: Sendable {
   package func status() async throws(FerryError) -> RelayStatus {
     let counts = try await settings.journal.counts()
     let gaps = try await settings.journal.gaps()
-    let accounts = statuses.map { name, status in
-      let snapshot = status.snapshot
-      return RelayStatus.Account(
-        name: name, state: snapshot.connection.phase.rawValue, reason: snapshot.connection.reason,
-        lastEvent: snapshot.lastEvent?.iso8601)
-    }
+    let accounts = healths.values.map { RelayStatus.Account($0.account, $0.snapshot) }
     let lanes = signals.keys.map { lane in
       let counts = counts[lane] ?? LaneCounts()
       return RelayStatus.Lane(
@@ -201,32 +202,4 @@ package final class Relay: Sendable {
 
   /// After `Journal.retryDead`: lets the lanes look again.
   package func wakeAll() { for signal in signals.values { _ = signal.offer(()) } }
-}
-
-/// A stable JSON document: the answer of the relay's `/status`.
-package struct RelayStatus: Codable, Sendable {
-  package struct Account: Codable, Sendable {
-    package var name: AccountName
-    package var state: String
-    package var reason: String?
-    package var lastEvent: String?
-  }
-
-  package struct Lane: Codable, Sendable {
-    package var bridge: BridgeName
-    package var destination: Address
-    package var pending: Int
-    package var waiting: Int
-    package var dead: Int
-  }
-
-  package struct Gap: Codable, Sendable {
-    package var address: Address
-    package var start: String
-    package var end: String
-  }
-
-  package var accounts: [Account]
-  package var lanes: [Lane]
-  package var gaps: [Gap]
 }

@@ -43,8 +43,12 @@ package struct RelayListener: Sendable {
       case "status" where isRead:
         _ = try access.authorise(request)
         return .json(try await relay.status())
-      case "dead": return try await dead(request)
+      case "api" where isRead && request.segments == ["api", "trace"]:
+        try access.refuseOtherSites(request)
+        _ = try access.authorise(request)
+        return .json(try await trace(request))
       case "api": return try await console.handle(request, Array(request.segments.dropFirst()))
+      case "dead": return try await dead(request)
       default: throw FerryError(.notFound, "There is nothing at this path.")
       }
     } catch {
@@ -72,6 +76,19 @@ package struct RelayListener: Sendable {
       metrics.set("ferry_lane_dead", labels, to: Double(lane.dead))
     }
     return .text(metrics.text(), type: "text/plain; version=0.0.4; charset=utf-8")
+  }
+
+  /// `GET /api/trace?id=ID[&address=ADDRESS]`: the way of the messages that any id of theirs names.
+  private func trace(_ request: HTTPRequest) async throws(FerryError) -> RelayTrace {
+    guard let id = request.query("id"), !id.isEmpty else {
+      throw FerryError(.badRequest, "Say which message: /api/trace?id=ID, and &address=ACCOUNT:CHANNEL if you know it.")
+    }
+    let place = request.query("address")
+    let address = place.flatMap { Address($0) }
+    guard place == nil || address != nil else {
+      throw FerryError(.badRequest, "The address is not one; write ACCOUNT:CHANNEL.")
+    }
+    return try await RelayTrace(of: id, at: address, in: relay.settings.journal, relay.settings.bridges)
   }
 
   /// `/files/TOKEN/NAME`: the token decides, the name is for people.

@@ -65,12 +65,18 @@ final class TypingMirror: Sendable {
   private let signals: [LaneID: BoundedChannel<Void>]
   private let clock: any FerryClock
   private let metrics: Metrics
+  /// False while an account fails: typing then is not worth another request.
+  private let isSending: @Sendable (AccountName) -> Bool
 
-  init(router: Router, providers: [AccountName: any ChatProvider], clock: any FerryClock, metrics: Metrics) {
+  init(
+    router: Router, providers: [AccountName: any ChatProvider], clock: any FerryClock, metrics: Metrics,
+    isSending: @escaping @Sendable (AccountName) -> Bool
+  ) {
     self.router = router
     self.providers = providers.compactMapValues { $0.capabilities.typing ? $0 as? any TypingProvider : nil }
     self.clock = clock
     self.metrics = metrics
+    self.isSending = isSending
     var signals: [LaneID: BoundedChannel<Void>] = [:]
     for lane in router.lanes { signals[lane] = BoundedChannel(capacity: 1) }
     self.signals = signals
@@ -117,6 +123,10 @@ final class TypingMirror: Sendable {
   private func send(_ lane: LaneID, _ signal: BoundedChannel<Void>, to provider: any TypingProvider) async {
     while await signal.next() != nil {
       let newest = state.withLock { $0.outgoing.removeValue(forKey: lane) } ?? [:]
+      guard isSending(lane.destination.account) else {
+        metrics.add(Double(newest.count), to: "ferry_typing_dropped_total")
+        continue
+      }
       for typing in newest.values {
         do throws(FerryError) { try await provider.setTyping(typing) } catch {
           metrics.add(to: "ferry_typing_failed_total")

@@ -13,6 +13,12 @@ package final class Journal: Sendable {
     self.clock = clock
   }
 
+  /// Opens a journal to read it, also while a relay is writing it.
+  package init(reading path: String) throws(FerryError) {
+    database = try Database(reading: path, schema: JournalSchema.migrations.count)
+    clock = SystemClock()
+  }
+
   package func close() { database.close() }
 
   // MARK: Accepting

@@ -75,6 +75,9 @@ package final class MemoryProvider: Sendable {
     state.update { $0.faults += Array(repeating: fault, count: count) }
   }
 
+  /// No further use fails.
+  package func failNoMore() { state.update { $0.faults = [] } }
+
   /// While paused no write ends, as at a service that has stopped answering.
   package func pause(_ isPaused: Bool = true) { state.update { $0.isPaused = isPaused } }
 

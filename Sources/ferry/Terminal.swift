@@ -56,6 +56,15 @@ enum Terminal {
     do { return String(decoding: try encoder.encode(value), as: UTF8.self) } catch { throw .wrap(error) }
   }
 
+  /// A message must not be able to move the cursor or colour the terminal.
+  static func visible(_ text: String) -> String {
+    String(
+      String.UnicodeScalarView(
+        text.unicodeScalars.map { scalar in
+          scalar.properties.generalCategory == .control ? (scalar == "\n" || scalar == "\t" ? " " : "\u{FFFD}") : scalar
+        }))
+  }
+
   /// Columns as wide as their widest cell.
   static func table(_ rows: [[String]]) -> String {
     var widths: [Int] = []

@@ -11,10 +11,10 @@ const LATE = 30_000;
 const VERY_LATE = 300_000;
 const DAY = 86_400_000;
 const ACCOUNT_STATES = {
-  connected: 'ok', idle: 'ok', connecting: 'warning', degraded: 'error', badCredentials: 'error', stopped: 'error',
+  connected: 'ok', idle: 'ok', connecting: 'warning', degraded: 'error', bad_credentials: 'error', stopped: 'error',
 };
 const REMEDIES = {
-  degraded: 'remedyDegraded', badCredentials: 'remedyBadCredentials', connecting: 'remedyConnecting', stopped: 'remedyStopped',
+  degraded: 'remedyDegraded', bad_credentials: 'remedyBadCredentials', connecting: 'remedyConnecting', stopped: 'remedyStopped',
 };
 
 /** How an account's state is called by those who read it. */

@@ -30,7 +30,7 @@ const en = {
   connected: 'Connected',
   connecting: 'Connecting',
   degraded: 'Not connected',
-  badCredentials: 'Refused',
+  bad_credentials: 'Refused',
   idle: 'Sends only',
   stopped: 'Stopped',
   // The first line
@@ -207,7 +207,7 @@ const ja = {
   connected: '接続済み',
   connecting: '接続中',
   degraded: '未接続',
-  badCredentials: '認証拒否',
+  bad_credentials: '認証拒否',
   idle: '送信のみ',
   stopped: '停止',
   allWell: 'すべて正常です',

@@ -8,7 +8,7 @@ struct ConsoleStatus: Encodable, Sendable {
     let name: AccountName
     let provider: String?
     let state: String
-    let since: Int64?
+    let since: Int64
     let reason: String?
     let lastIn: Int64?
     let lastOut: Int64?
@@ -69,50 +69,82 @@ struct ConsoleStatus: Encodable, Sendable {
   static let laneLimit = 2000
 }
 
+extension ConsoleStatus.Account {
+  init(_ health: AccountHealth, provider: String?, received: Int, sent: Int) {
+    let snapshot = health.snapshot
+    name = health.account
+    self.provider = provider
+    state = snapshot.state.phase.rawValue
+    since = snapshot.since.milliseconds
+    reason = snapshot.state.reason
+    lastIn = snapshot.lastIn?.milliseconds
+    lastOut = snapshot.lastOut?.milliseconds
+    lastError = snapshot.lastError?.text
+    lastErrorAt = snapshot.lastError?.time.milliseconds
+    self.received = received
+    self.sent = sent
+  }
+}
+
+extension ConsoleStatus.Bridge {
+  init(_ bridge: Bridge) {
+    name = bridge.name
+    routes = bridge.routes.sorted { $0.key < $1.key }.map { Route(from: $0.key, to: $0.value) }
+    mirror = Bridge.Mirrored.allCases.filter { bridge.mirror.contains($0) }.map(\.rawValue)
+  }
+}
+
+extension ConsoleStatus.Lane {
+  init(_ id: LaneID, _ queue: LaneQueue?, _ counts: LaneCounts, next: Timestamp?, sent: Int) {
+    bridge = id.bridge
+    to = id.destination
+    pending = queue?.pending ?? 0
+    waiting = counts.waiting
+    dead = counts.dead
+    oldest = queue?.oldest.milliseconds
+    attempts = queue?.attempts ?? 0
+    error = queue?.error
+    self.next = queue == nil ? nil : next?.milliseconds
+    self.sent = sent
+  }
+
+  /// Those that wait longest come first, then those with dead letters.
+  func isWorse(than other: ConsoleStatus.Lane) -> Bool {
+    if oldest != other.oldest { return (oldest ?? .max) < (other.oldest ?? .max) }
+    if dead != other.dead { return dead > other.dead }
+    return (bridge, to) < (other.bridge, other.to)
+  }
+}
+
 extension Relay {
   /// What the console shows, as it is now.
   func consoleStatus(providers: [AccountName: String]) async throws(FerryError) -> ConsoleStatus {
-    let status = try await status()
-    let queues = try await settings.journal.queues()
-    let gaps = try await settings.journal.gaps()
-    let lastEvent = try await settings.journal.lastEvent()
+    let journal = settings.journal
+    let queues = try await journal.queues()
+    let counts = try await journal.counts()
+    let gaps = try await journal.gaps()
+    let lastEvent = try await journal.lastEvent()
     let (tick, sample) = history.last
-    let lanes = status.lanes.map { lane in
-      let id = LaneID(bridge: lane.bridge, destination: lane.destination)
-      let queue = queues[id]
-      return ConsoleStatus.Lane(
-        bridge: lane.bridge, to: lane.destination, pending: queue?.pending ?? 0, waiting: lane.waiting,
-        dead: lane.dead, oldest: queue?.oldest.milliseconds, attempts: queue?.attempts ?? 0, error: queue?.error,
-        next: nil, sent: sample.sent[id] ?? 0)
-    }
-    .sorted {
-      ($0.oldest ?? .max, $0.dead == 0 ? 1 : 0, $0.bridge, $0.to) < (
-        $1.oldest ?? .max, $1.dead == 0 ? 1 : 0, $1.bridge, $1.to
-      )
+    let lanes = laneIDs.map { id in
+      ConsoleStatus.Lane(
+        id, queues[id], counts[id] ?? LaneCounts(), next: healths[id.destination.account]?.nextAttempt(of: id),
+        sent: sample.sent[id] ?? 0)
     }
     return ConsoleStatus(
       time: settings.clock.now().milliseconds, tick: tick,
-      accounts: status.accounts.map { account in
+      accounts: healths.values.sorted { $0.account < $1.account }.map { health in
         ConsoleStatus.Account(
-          name: account.name, provider: providers[account.name], state: account.state, since: nil,
-          reason: account.reason, lastIn: nil, lastOut: nil, lastError: nil,
-          lastErrorAt: nil, received: sample.received[account.name] ?? 0, sent: sample.sent(to: account.name))
+          health, provider: providers[health.account], received: sample.received[health.account] ?? 0,
+          sent: sample.sent(to: health.account))
       },
-      bridges: settings.bridges.map { bridge in
-        ConsoleStatus.Bridge(
-          name: bridge.name,
-          routes: bridge.routes.sorted { $0.key < $1.key }.map {
-            ConsoleStatus.Bridge.Route(from: $0.key, to: $0.value)
-          },
-          mirror: bridge.mirror.map(\.rawValue).sorted())
-      },
-      lanes: Array(lanes.prefix(ConsoleStatus.laneLimit)), laneCount: lanes.count,
+      bridges: settings.bridges.map { ConsoleStatus.Bridge($0) },
+      lanes: Array(lanes.sorted { $0.isWorse(than: $1) }.prefix(ConsoleStatus.laneLimit)), laneCount: lanes.count,
       gaps: gaps.suffix(100).map { account, gap in
         ConsoleStatus.Gap(
           address: Address(account: account, channel: gap.channel), start: gap.start.milliseconds,
           end: gap.end.milliseconds)
       },
-      dead: status.lanes.reduce(0) { $0 + $1.dead }, lastEvent: lastEvent)
+      dead: counts.values.reduce(0) { $0 + $1.dead }, lastEvent: lastEvent)
   }
 
   /// Takes a sample every step, until cancelled.
