@@ -23,19 +23,22 @@ extension Configuration {
   package var shown: [ShownSetting] {
     var shown: [ShownSetting] = []
     Self.show(node, key: "", isSecret: false, into: &shown)
-    let keys = Set(shown.map(\.key))
-    let written = { (key: String) in keys.contains { $0 == key || $0.hasPrefix(key + ".") } }
-    func add(_ key: String, _ value: String?) {
-      if !written(key) { shown.append(ShownSetting(key: key, value: value ?? "", kind: .default)) }
+    /// Behind what the file says in the same section.
+    func add(_ section: String, _ key: String, _ value: String) {
+      let key = "\(section).\(key)"
+      guard !shown.contains(where: { $0.key == key }) else { return }
+      let last = shown.lastIndex { $0.key.hasPrefix(section + ".") }
+      shown.insert(ShownSetting(key: key, value: value, kind: .default), at: last.map { $0 + 1 } ?? shown.count)
     }
-    add("relay.listen", relay.listen.description)
-    add("relay.journal", relay.journal)
-    add("relay.image_bytes", String(relay.imageBytes))
+    add("relay", "listen", relay.listen.description)
+    add("relay", "journal", relay.journal)
+    add("relay", "image_bytes", String(relay.imageBytes))
     for bridge in bridges {
-      add("bridges.\(bridge.name).mirror", bridge.mirror.map(\.rawValue).sorted().joined(separator: ", "))
-      add("bridges.\(bridge.name).author", bridge.author)
-      add("bridges.\(bridge.name).fallback.edits", bridge.editFallback.rawValue)
-      add("bridges.\(bridge.name).fallback.deletes", bridge.deleteFallback.rawValue)
+      let section = "bridges.\(bridge.name)"
+      add(section, "mirror", bridge.mirror.map(\.rawValue).sorted().joined(separator: ", "))
+      add(section, "author", bridge.author)
+      add(section, "fallback.edits", bridge.editFallback.rawValue)
+      add(section, "fallback.deletes", bridge.deleteFallback.rawValue)
     }
     return shown
   }

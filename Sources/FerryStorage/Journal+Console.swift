@@ -1,4 +1,5 @@
 package import FerryCore
+import FerryRuntime
 
 /// What the console shows of the journal. Every answer is bounded.
 extension Journal {

@@ -45,7 +45,11 @@ struct RelayService: Sendable {
         metrics: session.metrics))
     let facts = ConsoleFacts(
       version: Version.current, providers: configuration.accounts.mapValues(\.provider),
-      settings: configuration.shown.map { ConsoleSetting(key: $0.key, value: $0.value, kind: $0.kind.rawValue) })
+      settings: configuration.shown.map { setting in
+        // The demo keeps its journal elsewhere.
+        let value = setting.key == "relay.journal" ? path : setting.value
+        return ConsoleSetting(key: setting.key, value: value, kind: setting.kind.rawValue)
+      })
     let listener = try RelayListener(
       relay: relay, token: section.token?.reveal(), readToken: section.readToken?.reveal(), facts: facts)
     relayBox.withLock { $0 = listener }

@@ -45,7 +45,8 @@ private let there = Address(account: "there", channel: RelayRig.room)
   }
 
   @Test func editsReactionsAndFailuresAreTold() async throws {
-    let rig = try RelayRig(["here": MemoryProvider(), "there": MemoryProvider()], mirror: [.messages, .edits, .reactions])
+    let rig = try RelayRig(
+      ["here": MemoryProvider(), "there": MemoryProvider()], mirror: [.messages, .edits, .reactions])
     try await rig.relaying { relay, journal in
       rig["there"].failNext(2, with: FerryError(.unavailable, "The service is down.", retry: .after(.milliseconds(1))))
       let id = rig.say("one", at: "here")
@@ -133,6 +134,8 @@ private let there = Address(account: "there", channel: RelayRig.room)
     let origin = Address(account: AccountName(account), channel: ChannelID(channel))
     let stamp = Stamp(bridge: "b-1", origin: origin, id: MessageID(id), revision: 2, part: 1 << 20)
     #expect(Stamp(key: stamp.key) == stamp)
-    for text in ["", "|", "a|b|c|0|0", "a|b:c|d|0", "a|b:c|d|0|x", "a|b:c\\", id] { #expect(Stamp(key: SendKey(text)) == nil) }
+    for text in ["", "|", "a|b|c|0|0", "a|b:c|d|0", "a|b:c|d|0|x", "a|b:c\\", id] {
+      #expect(Stamp(key: SendKey(text)) == nil)
+    }
   }
 }

@@ -4,7 +4,7 @@ import { bdi, h, openDialog, plain, say, setText } from './dom.js';
 import { Table } from './table.js';
 import { number, t, words } from './vocabulary.js';
 
-const PAGE = 100;
+const PAGE = 50;
 
 export class DeadLetters {
   #context;
@@ -36,9 +36,9 @@ export class DeadLetters {
           fill: (cell, letter, row) => { row.box.checked = this.#selected.has(letter.id); },
         }] : []),
         { title: t('died'), class: 'when', make: (row) => context.clock(row.item.died) },
-        { title: t('kind'), make: (row) => words.kinds[row.item.kind] ?? plain(row.item.kind) },
-        { title: t('from'), make: (row) => bdi(row.item.from) },
-        { title: t('to'), make: (row) => bdi(row.item.to) },
+        { title: t('kind'), class: 'word', make: (row) => words.kinds[row.item.kind] ?? plain(row.item.kind) },
+        { title: t('from'), class: 'place', make: (row) => bdi(row.item.from) },
+        { title: t('to'), class: 'place', make: (row) => bdi(row.item.to) },
         { title: t('attempts'), class: 'number', fill: (cell, letter) => setText(cell, number(letter.attempts)) },
         { title: t('reason'), isHead: true, class: 'wide', make: (row) => bdi(row.item.reason, 1000) },
         {

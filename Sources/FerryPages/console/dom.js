@@ -45,7 +45,7 @@ export function setAttribute(element, name, value) {
 // MARK: States
 
 const OUTLINES = { ok: 'M8 1a7 7 0 1 0 .01 0Z', warning: 'M8 .8L15.6 14.6H.4Z', error: 'M1.5 1.5h13v13h-13Z', unknown: 'M8 .5L15.5 8L8 15.5L.5 8Z' };
-const SIGNS = { ok: 'M4.6 8.2L7 10.6L11.4 5.6', warning: 'M8 5.4V9.6M8 11.6V12.6', error: 'M5 5L11 11M11 5L5 11', unknown: 'M8 4.6V8.6M8 10.4V11.4' };
+const SIGNS = { ok: 'M4.6 8.2L7 10.6L11.4 5.6', warning: 'M8 5.4V9.6M8 11.6V12.6', error: 'M5 5L11 11M11 5L5 11', unknown: 'M5 8H11' };
 
 /** The shape of a state: circle, triangle, square, diamond. */
 export function shape(state) {

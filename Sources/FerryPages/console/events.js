@@ -26,8 +26,8 @@ export class Events {
       columns: [
         { title: t('delivered'), make: (row) => [(row.mark = new StateMark()).element], fill: (cell, event, row) => row.mark.set(...fate(event)) },
         { title: t('at'), class: 'when', make: (row) => context.clock(row.item.accepted) },
-        { title: t('from'), make: (row) => bdi(row.item.from) },
-        { title: t('kind'), make: (row) => words.kinds[row.item.kind] ?? plain(row.item.kind) },
+        { title: t('from'), class: 'place', make: (row) => bdi(row.item.from) },
+        { title: t('kind'), class: 'word', make: (row) => words.kinds[row.item.kind] ?? plain(row.item.kind) },
         { title: t('message'), isHead: true, class: 'id', make: (row) => bdi(row.item.message ?? row.item.key) },
         {
           title: t('trace'), isTitleHidden: true,

@@ -58,9 +58,9 @@ export class Health {
     return this.#known(waits >= VERY_LATE ? 'error' : waits >= LATE || lane.dead > 0 ? 'warning' : 'ok');
   }
 
-  /** From one address to another of a bridge. A lane that is left out is well. */
+  /** From one address to another of a bridge. A lane that is not listed is well. */
   ofLeg(bridge, from, to) {
-    return worst([this.ofAddress(from), this.ofLane(this.lanes.get(laneName({ bridge, to })))]);
+    return worst([this.ofAddress(from), this.ofAddress(to), this.ofLane(this.lanes.get(laneName({ bridge, to })))]);
   }
 
   ofBridge(bridge) {
@@ -104,10 +104,11 @@ export class Health {
     if (this.status.dead > 0) {
       found.push({ key: 'dead', state: 'warning', text: t('troubleDead', this.status.dead), link: { view: 'dead' } });
     }
-    for (const gap of this.gaps) {
+    if (this.gaps.length > 0) {
+      const longest = this.gaps.reduce((one, other) => (other.end - other.start > one.end - one.start ? other : one));
       found.push({
-        key: `gap ${gap.address} ${gap.start}`, state: 'warning', link: { view: 'lanes' },
-        text: t('troubleGap', gap.address, age(gap.end - gap.start)),
+        key: 'gaps', state: 'warning', link: { view: 'lanes' }, text: t('troubleGaps', this.gaps.length),
+        more: t('longestGap', longest.address, age(longest.end - longest.start)),
       });
     }
     return found.sort((one, other) => byState(one.state, other.state) || (other.weight ?? 0) - (one.weight ?? 0));

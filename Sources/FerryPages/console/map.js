@@ -5,7 +5,9 @@ import { accountOf, addresses } from './health.js';
 import { Table } from './table.js';
 import { list, number, t, words } from './vocabulary.js';
 
-const BOX = { width: 148, height: 46 };
+/** On a phone the map is drawn narrower rather than shrunk. */
+const isNarrow = innerWidth < 560;
+const BOX = { width: isNarrow ? 132 : 148, height: 46 };
 /** With more addresses than this nobody could follow the arrows: the table has to do. */
 const MOST = 12;
 
@@ -53,8 +55,8 @@ export class BridgeMap {
       const element = s('g', { class: 'node', transform: `translate(${x - BOX.width / 2} ${y - BOX.height / 2})` },
         s('title', {}, plain(place)),
         s('rect', { width: BOX.width, height: BOX.height, rx: 10 }),
-        s('text', { class: 'account', x: 12, y: 20 }, short(account, 14)),
-        s('text', { class: 'channel', x: 12, y: 37 }, short(place.slice(account.length + 1), 19)), mark);
+        s('text', { class: 'account', x: 12, y: 20 }, short(account, isNarrow ? 12 : 14)),
+        s('text', { class: 'channel', x: 12, y: 37 }, short(place.slice(account.length + 1), isNarrow ? 17 : 19)), mark);
       this.#nodes.set(place, { element, mark });
     }
     return s('svg', { viewBox: `0 0 ${width} ${height}`, role: 'img', 'aria-label': t('mapOf', this.#bridge.name), style: { maxWidth: `${width}px` } },
@@ -94,8 +96,8 @@ const short = (text, length) => {
 /** Two side by side, more on an ellipse. */
 function layout(places) {
   const count = places.length;
-  const width = count > 6 ? 640 : 520;
-  const height = count === 2 ? 90 : count <= 4 ? 250 : 130 + count * 36;
+  const width = isNarrow ? 340 : count > 6 ? 640 : 520;
+  const height = count === 2 ? 90 : count <= 4 ? 250 : 130 + count * (isNarrow ? 52 : 36);
   const at = new Map();
   places.forEach((place, index) => {
     if (count <= 2) {

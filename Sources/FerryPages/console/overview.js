@@ -1,6 +1,6 @@
 // What is wrong, the accounts, the last ten minutes, the bridges.
 
-import { bdi, h, plain, setText, StateMark } from './dom.js';
+import { bdi, h, plain, setAttribute, setText, StateMark } from './dom.js';
 import { addresses, byState, remedy } from './health.js';
 import { BridgeMap } from './map.js';
 import { Plot } from './plot.js';
@@ -137,6 +137,7 @@ class AccountCard {
   update(account, health, { time, history }) {
     const state = health.ofAccount(account);
     this.#state.set(state, health.wordOfAccount(account));
+    setAttribute(this.element, 'class', `card account ${state}`);
     setText(this.#since, account.since === undefined ? '' : t('since', age(health.now - account.since)));
     time(this.#in, account.lastIn, health, account.state === 'idle' ? t('never') : t('notYet'));
     time(this.#out, account.lastOut, health, t('notYet'));

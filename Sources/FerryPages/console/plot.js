@@ -16,7 +16,8 @@ export class Plot {
   #area = s('path', { class: 'area' });
   #now = h('span', { class: 'plot-now' });
   #most = h('span', { class: 'plot-most' });
-  #drawing = s('svg', { viewBox: `0 0 ${WIDTH} ${HEIGHT}`, preserveAspectRatio: 'none', role: 'img' }, this.#area, this.#line);
+  #drawing = s('svg', { viewBox: `0 0 ${WIDTH} ${HEIGHT}`, preserveAspectRatio: 'none', role: 'img' },
+    s('path', { class: 'base', d: `M0 ${HEIGHT - 1}H${WIDTH}` }), this.#area, this.#line);
 
   constructor(label, format, { isSmall = false } = {}) {
     this.#label = label;

@@ -44,7 +44,8 @@ const en = {
   troubleAccount: (name, state) => `Account ${name}: ${state}`,
   troubleLane: (lane, age) => `${lane}: undelivered for ${age}`,
   troubleDead: (n) => (n === 1 ? '1 delivery failed for good' : `${n} deliveries failed for good`),
-  troubleGap: (address, length) => `${address} was not heard for ${length}`,
+  troubleGaps: (n) => (n === 1 ? '1 gap today: what was said then is not known' : `${n} gaps today: what was said then is not known`),
+  longestGap: (address, length) => `The longest: ${address} was not heard for ${length}.`,
   // Accounts
   accounts: 'Accounts',
   since: (age) => `for ${age}`,
@@ -175,6 +176,7 @@ const en = {
   close: 'Close',
   milliseconds: (n) => `${n} ms`,
   // Lengths of time
+  underASecond: 'less than 1 s',
   units: { s: 's', min: 'min', h: 'h', d: 'd' },
 };
 
@@ -218,7 +220,8 @@ const ja = {
   troubleAccount: (name, state) => `アカウント ${name}：${state}`,
   troubleLane: (lane, age) => `${lane}：${age} 未配信`,
   troubleDead: (n) => `配信不能 ${n} 件`,
-  troubleGap: (address, length) => `${address}：${length} 受信できない時間がありました`,
+  troubleGaps: (n) => `本日の欠落 ${n} 件：その間の内容は不明です`,
+  longestGap: (address, length) => `最長：${address} を ${length} 受信できませんでした。`,
   accounts: 'アカウント',
   since: (age) => `${age} 継続`,
   lastIn: '最終受信',
@@ -340,6 +343,7 @@ const ja = {
   testDone: (n, total) => `${total} か所中 ${n} か所に到着`,
   close: '閉じる',
   milliseconds: (n) => `${n} ミリ秒`,
+  underASecond: '1 秒未満',
   units: { s: '秒', min: '分', h: '時間', d: '日' },
 };
 
@@ -362,6 +366,7 @@ export const number = (value) => numbers.format(value);
 /** A length of time in its largest unit, such as "3 min". */
 export function age(milliseconds) {
   const seconds = Math.max(0, Math.round(milliseconds / 1000));
+  if (milliseconds > 0 && milliseconds < 500) return t('underASecond');
   const [value, unit] = seconds < 100 ? [seconds, 's'] : seconds < 6000 ? [Math.floor(seconds / 60), 'min']
     : seconds < 172_800 ? [Math.floor(seconds / 3600), 'h'] : [Math.floor(seconds / 86_400), 'd'];
   return lang === 'ja' ? `${number(value)}${words.units[unit]}` : `${number(value)} ${words.units[unit]}`;
