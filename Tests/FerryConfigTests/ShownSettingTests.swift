@@ -45,9 +45,11 @@ import Testing
   func defaults() throws {
     let settings = try shown(
       "accounts: { a: { provider: x } }\nbridges: { b: { between: [\"a:1\", \"a:2\"], author: \"{id}\" } }")
-    #expect(settings["relay.listen"] == ShownSetting(key: "relay.listen", value: "127.0.0.1:8090", kind: .default))
+    #expect(settings["relay.listen"]?.value == "127.0.0.1:8090")
+    #expect(settings["relay.listen"]?.kind == .default)
     #expect(settings["relay.image_bytes"]?.value == "104857600")
-    #expect(settings["bridges.b.author"] == ShownSetting(key: "bridges.b.author", value: "{id}", kind: .written))
+    #expect(settings["bridges.b.author"]?.value == "{id}")
+    #expect(settings["bridges.b.author"]?.kind == .written)
     #expect(settings["bridges.b.fallback.edits"]?.kind == .default)
     #expect(settings["relay.token"] == nil)
   }

@@ -123,13 +123,14 @@ relay:
     def ask(self, method, path, body=None, token=TOKEN, **headers):
         """Status, headers and body of the answer."""
         connection = http.client.HTTPConnection("127.0.0.1", self.ports["relay"], timeout=60)
+        headers = {name.replace("_", "-"): value for name, value in headers.items()}
         if token:
             headers["Authorization"] = f"Bearer {token}"
         if body is not None:
             headers.setdefault("Content-Type", "application/json")
             body = body if isinstance(body, bytes) else json.dumps(body).encode()
         try:
-            connection.request(method, path, body, {name.replace("_", "-"): value for name, value in headers.items()})
+            connection.request(method, path, body, headers)
             response = connection.getresponse()
             return response.status, response.headers, response.read()
         finally:

@@ -124,6 +124,7 @@ class Console {
   }
 
   #isLoadingHistory = false;
+  #hasSaid = false;
 
   #leave(problem) {
     clearInterval(this.#timer);
@@ -149,7 +150,7 @@ class Console {
 
   #makeTabs() {
     for (const name of Object.keys(VIEWS)) {
-      const count = h('span', { class: 'count', hidden: true });
+      const count = name === 'dead' && h('span', { class: 'count', hidden: true });
       const link = h('a', { href: this.#address({ view: name }), click: (event) => this.#follow(event) }, t(name), count);
       this.#tabs.set(name, { link, count });
       find('.tabs').append(link);
@@ -230,7 +231,9 @@ class Console {
     const text = health.isStale ? t('noData') : state === 'ok' ? t('allWell') : t('troubles', errors, warnings);
     const verdict = find('.verdict');
     if (verdict.dataset.said !== `${state} ${text}`) {
-      if (verdict.dataset.said && this.#service.heard) say(text);
+      // Not when it loads: only what changes then.
+      if (this.#hasSaid) say(text);
+      this.#hasSaid = this.#service.heard > 0;
       verdict.dataset.said = `${state} ${text}`;
       verdict.className = `verdict ${state}`;
       verdict.replaceChildren(shape(state), h('span', {}, text));

@@ -129,8 +129,8 @@ class AccountCard {
     this.element = h('li', { class: 'card account', 'data-account': account.name },
       h('header', {}, h('h3', {}, bdi(account.name)), h('span', { class: 'provider' }, plain(account.provider ?? '')),
         this.#state.element, this.#since),
-      h('dl', {}, h('div', {}, h('dt', {}, t('lastIn')), this.#in, this.#received.element),
-        h('div', {}, h('dt', {}, t('lastOut')), this.#out, this.#sent.element)),
+      h('dl', {}, h('div', {}, h('dt', {}, t('lastIn')), this.#in, h('dd', { class: 'rate' }, this.#received.element)),
+        h('div', {}, h('dt', {}, t('lastOut')), this.#out, h('dd', { class: 'rate' }, this.#sent.element))),
       this.#error, this.#remedy);
   }
 
