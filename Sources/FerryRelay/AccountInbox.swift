@@ -5,24 +5,31 @@ import FerryStorage
 /// Where one account's adapter hands its events: the journal, then the lanes.
 struct AccountInbox: Inbox {
   let account: AccountName
-  let journal: Journal
-  let router: Router
-  let typingMirror: TypingMirror
-  let wake: @Sendable (Set<LaneID>) -> Void
+  /// For the router, names and typing as they are now: they change while the account is connected.
+  let relay: Relay
   let health: AccountHealth
-  let clock: any FerryClock
+  let journal: Journal
   let logger: Logger
   let metrics: Metrics
 
+  init(account: AccountName, relay: Relay, health: AccountHealth, _ settings: Relay.Settings) {
+    self.account = account
+    self.relay = relay
+    self.health = health
+    journal = settings.journal
+    logger = settings.logger
+    metrics = settings.metrics
+  }
+
   func accept(_ events: [Event]) async throws(FerryError) {
     let account = account
-    let router = router
+    let (router, names, typing) = relay.table.withLock { ($0.router, $0.names, $0.typing) }
     Failpoint.beforeAccept.pass()
     let acceptance = try await journal.accept(events, from: account) { router.lanes(for: $0, from: account) }
     Failpoint.afterAccept.pass()
     for event in events {
       if case .posted(let message) = event.kind {
-        typingMirror.messagePosted(by: message.author.id, at: Address(account: account, channel: event.channel))
+        typing.messagePosted(by: message.author.id, at: Address(account: account, channel: event.channel))
       }
     }
     let labels = ["account": account.rawValue]
@@ -34,7 +41,31 @@ struct AccountInbox: Inbox {
       metrics.add(to: "ferry_events_unwritable_total", labels)
     }
     health.received()
-    wake(acceptance.lanes)
+    if acceptance.forgotten > 0 {
+      logger.notice("\(account): \(acceptance.forgotten) events are about messages forgotten after relay.retention")
+      metrics.add(Double(acceptance.forgotten), to: "ferry_events_forgotten_total", labels)
+    }
+    // Before the lanes look: what comes next may pose as one of these.
+    let failure = acceptance.keys.isEmpty ? nil : await note(events, Set(acceptance.keys), in: names)
+    relay.wake(acceptance.lanes)
+    if let failure { throw failure }
+  }
+
+  /// Whoever speaks or comes in is at home here; what Ferry wrote itself was not accepted.
+  private func note(_ events: [Event], _ accepted: Set<EventKey>, in names: AuthorNames) async -> FerryError? {
+    for event in events where accepted.contains(event.key) {
+      let place = Address(account: account, channel: event.channel)
+      do throws(FerryError) {
+        switch event.kind {
+        case .posted(let message): try await names.saw(message.author, at: place)
+        case .joined(let membership): try await names.saw(membership.member, at: place)
+        default: break
+        }
+      } catch {
+        return error
+      }
+    }
+    return nil
   }
 
   func accept(cursor: Cursor, for channel: ChannelID) async throws(FerryError) {
@@ -45,7 +76,7 @@ struct AccountInbox: Inbox {
     try await journal.recent(account, channel, limit: limit)
   }
 
-  func typing(_ typing: Typing) { typingMirror.typing(typing, at: account) }
+  func typing(_ typing: Typing) { relay.table.withLock { $0.typing }.typing(typing, at: account) }
 
   func gap(_ gap: Gap) async {
     logger.warning(

@@ -11,7 +11,8 @@ extension Lane {
     let isStale = message.revision > 0 && live.allSatisfy { $0.revision >= message.revision }
     guard !live.isEmpty, !isStale else { return try await settle(delivery) }
     guard provider.capabilities.edits, let editing = provider as? any EditingProvider else {
-      return try await note("(edited) \(message.text)", renderer.bridge.editFallback, message.author, delivery)
+      let text = renderer.body(message, from: delivery.source)
+      return try await note("(edited) \(text)", renderer.bridge.editFallback, message.author, delivery)
     }
     let known = Set(live.map(\.part))
     let parts = try await renderer.parts(of: message, from: delivery.source, known: known)
@@ -74,7 +75,7 @@ extension Lane {
 
   private func delete(_ link: Link, by author: Author?, _ delivery: Delivery) async throws(FerryError) {
     guard let deleting = provider as? any DeletingProvider else { return }
-    let author = author.map { renderer.author($0, at: delivery.source) }
+    let author = try await shown(author, delivery)
     let stamp = renderer.stamp(of: link.origin, from: delivery.source, revision: link.revision, part: link.part)
     do throws(FerryError) {
       try await reach(isWriting: true) { () async throws(FerryError) in
@@ -83,6 +84,11 @@ extension Lane {
     } catch {
       guard error.code == .notFound else { throw error }
     }
+  }
+
+  private func shown(_ author: Author?, _ delivery: Delivery) async throws(FerryError) -> Author? {
+    guard let author else { return nil }
+    return try await renderer.author(author, at: delivery.source)
   }
 
   private func revised(_ link: Link, _ revision: Int, isDeleted: Bool = false) -> Link {
@@ -98,7 +104,7 @@ extension Lane {
   ) async throws(FerryError) {
     metrics.add(to: "ferry_fallbacks_total", ["lane": id.description, "kind": delivery.event.kindName])
     if fallback == .note {
-      let message = renderer.note(text, by: author, about: delivery.event, from: delivery.source)
+      let message = try await renderer.note(text, by: author, about: delivery.event, from: delivery.source)
       try await prepare(message)
       try await journal.advance(settled: [], sending: [delivery.id])
       let mayHaveBeenSent = delivery.state == .sending
@@ -113,7 +119,7 @@ extension Lane {
   func setMember(_ membership: Membership, _ present: Bool, _ delivery: Delivery) async throws(FerryError) {
     if provider.capabilities.members, let keeping = provider as? any MembershipProvider {
       let copy = Membership(
-        member: renderer.author(membership.member, at: delivery.source),
+        member: try await renderer.author(membership.member, at: delivery.source),
         stamp: Stamp(bridge: id.bridge, origin: delivery.source, id: MessageID(delivery.event.key.rawValue)))
       try await reach(isWriting: true) { () async throws(FerryError) in
         try await keeping.setMember(copy, of: id.destination.channel, present: present)
@@ -130,7 +136,7 @@ extension Lane {
         return try await journal.park(delivery)
       }
       let copy = ReadMark(
-        upTo: upTo, by: mark.by.map { renderer.author($0, at: delivery.source) }, state: mark.state,
+        upTo: upTo, by: try await shown(mark.by, delivery), state: mark.state,
         stamp: renderer.stamp(of: mark.upTo, from: delivery.source))
       try await reach(isWriting: true) { () async throws(FerryError) in
         try await reading.mark(copy, in: id.destination.channel)
@@ -147,7 +153,7 @@ extension Lane {
         return try await journal.park(delivery)
       }
       let copy = Reaction(
-        message: message, by: renderer.author(reaction.by, at: delivery.source), emoji: reaction.emoji,
+        message: message, by: try await renderer.author(reaction.by, at: delivery.source), emoji: reaction.emoji,
         added: reaction.added, stamp: renderer.stamp(of: reaction.message, from: delivery.source))
       try await reach(isWriting: true) { () async throws(FerryError) in
         try await reacting.react(copy, in: id.destination.channel)

@@ -83,7 +83,7 @@ struct Lane: Sendable {
       return
     }
     while let first = rest.first, !stop.isStopping {
-      let batch = plainRun(rest)
+      let batch = try await plainRun(rest)
       if batch.count > 1 {
         // A batch that was refused is still to be delivered, before anything behind it.
         guard let sent = try await sendBatch(batch, after: settled) else { return }
@@ -91,7 +91,7 @@ struct Lane: Sendable {
         rest = rest.dropFirst(batch.count)
         continue
       }
-      if let message = plainMessage(first) {
+      if let message = try await plainMessage(first) {
         settled = try await sendSingle(first, message, after: settled)
       } else {
         // Everything else may ask the journal about messages just sent.
@@ -104,16 +104,18 @@ struct Lane: Sendable {
     wake(try await journal.advance(settled: settled))
   }
 
-  private func plainMessage(_ delivery: Delivery) -> OutgoingMessage? {
+  private func plainMessage(_ delivery: Delivery) async throws(FerryError) -> OutgoingMessage? {
     guard delivery.attempts == 0, case .posted(let message) = delivery.event.kind else { return nil }
-    return renderer.plain(message, from: delivery.source)
+    return try await renderer.plain(message, from: delivery.source)
   }
 
-  private func plainRun(_ deliveries: ArraySlice<Delivery>) -> [(Delivery, OutgoingMessage)] {
+  private func plainRun(
+    _ deliveries: ArraySlice<Delivery>
+  ) async throws(FerryError) -> [(Delivery, OutgoingMessage)] {
     guard provider is any BatchingProvider else { return [] }
     var run: [(Delivery, OutgoingMessage)] = []
     for delivery in deliveries.prefix(provider.capabilities.batch) {
-      guard let message = plainMessage(delivery) else { break }
+      guard let message = try await plainMessage(delivery) else { break }
       run.append((delivery, message))
     }
     return run
@@ -287,9 +289,12 @@ struct Lane: Sendable {
   private func settleUnknown(_ deliveries: [Delivery]) async throws -> [Settlement] {
     if let last = deliveries.map(\.updated).max() { await waitUntilSettled(last) }
     var settled: [Settlement] = []
-    let plain = deliveries.compactMap { delivery -> (Delivery, OutgoingMessage)? in
-      guard case .posted(let message) = delivery.event.kind else { return nil }
-      return renderer.plain(message, from: delivery.source).map { (delivery, $0) }
+    var plain: [(Delivery, OutgoingMessage)] = []
+    for delivery in deliveries {
+      guard case .posted(let message) = delivery.event.kind,
+        let outgoing = try await renderer.plain(message, from: delivery.source)
+      else { break }
+      plain.append((delivery, outgoing))
     }
     if plain.count == deliveries.count {
       let findings = try await find(plain.map(\.1.key))

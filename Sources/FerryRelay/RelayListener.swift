@@ -20,19 +20,40 @@ package struct RelayListener: Sendable {
     access = ConsoleAccess(token: token, readToken: readToken, publicURL: relay.settings.publicURL)
     console = ConsoleAPI(
       relay: relay, access: access, facts: facts, feed: ConsoleFeed(relay: relay, providers: facts.providers))
+    webhooks = try Self.webhooks(of: relay.settings.accounts)
+  }
+
+  /// Throws `badConfiguration` when two accounts want their webhooks at one path.
+  package static func checkWebhooks(of accounts: [AccountName: any ChatProvider]) throws(FerryError) {
+    _ = try webhooks(of: accounts)
+  }
+
+  private static func webhooks(
+    of accounts: [AccountName: any ChatProvider]
+  ) throws(FerryError) -> [String: any WebhookReceiver] {
     var webhooks: [String: any WebhookReceiver] = [:]
-    for (name, provider) in relay.settings.accounts.sorted(by: { $0.key < $1.key }) {
+    for (name, provider) in accounts.sorted(by: { $0.key < $1.key }) {
       guard let receiver = provider as? any WebhookReceiver, let path = receiver.webhookPath else { continue }
       guard webhooks.updateValue(receiver, forKey: path) == nil else {
         throw FerryError(
           .badConfiguration, "Account \(name) has its webhook at \(path), where another account has its own.")
       }
     }
-    self.webhooks = webhooks
+    return webhooks
   }
 
+  /// Whether a service calls us by this request.
+  package func isWebhook(_ request: HTTPRequest) -> Bool { webhook(for: request) != nil }
+
+  private func webhook(for request: HTTPRequest) -> (any WebhookReceiver)? {
+    webhooks["/" + request.segments.joined(separator: "/")]
+  }
+
+  /// Another one takes over: who follows the console's live status has to ask that one, with a token that it knows.
+  package func retire() { console.feed.retire() }
+
   package func handle(_ request: HTTPRequest) async -> HTTPResponse {
-    if let receiver = webhooks["/" + request.segments.joined(separator: "/")] { return await receiver.webhook(request) }
+    if let receiver = webhook(for: request) { return await receiver.webhook(request) }
     let isRead = request.method == "GET" || request.method == "HEAD"
     do throws(FerryError) {
       switch request.segments.first {

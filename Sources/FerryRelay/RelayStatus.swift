@@ -33,6 +33,8 @@ package struct RelayStatus: Codable, Sendable {
     package var pending: Int
     package var waiting: Int
     package var dead: Int
+    /// No longer configured: what is left waits in the journal until it is again.
+    package var parked: Bool
   }
 
   package struct Gap: Codable, Sendable {

@@ -3,7 +3,7 @@ import FerryRuntime
 import Glibc
 
 /// Attachments on their way, in files named by their SHA-256: each is fetched once however many destinations it has.
-package struct Spool: Sendable {
+package struct Spool: Sendable, Equatable {
   private let folder: String
   private let limit: Int64
 
@@ -20,6 +20,9 @@ package struct Spool: Sendable {
     self.limit = limit
     guard mkdir(folder, 0o700) == 0 || errno == EEXIST else { throw Self.failure("made", folder) }
   }
+
+  /// The same folder with another limit.
+  package func with(limit: Int64) throws(FerryError) -> Spool { try Spool(folder: folder, limit: limit) }
 
   package func path(of sha256: String) -> String { "\(folder)/\(sha256)" }
 

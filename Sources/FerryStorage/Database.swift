@@ -25,15 +25,18 @@ package final class Database: Sendable {
 
   /// Opens or creates the file and brings its schema up to date: `migrations` are applied in order, each once and in
   /// its own transaction. Throws `storage` when the file is damaged, was written by a newer Ferry, or is in use by
-  /// another process.
-  package init(path: String, migrations: [String]) throws(FerryError) {
+  /// another process. A file that is made now gives back space with `PRAGMA incremental_vacuum` when it `shrinks`.
+  package init(path: String, migrations: [String], shrinks: Bool = false) throws(FerryError) {
     self.path = path
     let descriptor = try Self.lockFile(at: path + "-lock", for: path)
     lock = Locked(descriptor)
     do throws(FerryError) {
       let writing = try Connection(path: path, readOnly: false)
+      // Only heeded before the first table is made.
+      if shrinks { try writing.script("PRAGMA auto_vacuum=INCREMENTAL;") }
       try writing.script(
-        "PRAGMA journal_mode=WAL; PRAGMA synchronous=FULL; PRAGMA foreign_keys=ON; PRAGMA wal_autocheckpoint=4000;")
+        "PRAGMA journal_mode=WAL; PRAGMA synchronous=FULL; PRAGMA foreign_keys=ON; PRAGMA wal_autocheckpoint=4000;"
+          + "PRAGMA journal_size_limit=33554432;")
       try Self.migrate(writing, migrations, path)
       let reading = try Connection(path: path, readOnly: true)
       writer = WorkerThread(name: "ferry-writer") { Self.commit($0, on: writing) }

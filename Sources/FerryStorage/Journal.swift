@@ -9,7 +9,7 @@ package final class Journal: Sendable {
   let recent = RecentEvents()
 
   package init(path: String, clock: any FerryClock = SystemClock()) throws(FerryError) {
-    database = try Database(path: path, migrations: JournalSchema.migrations)
+    database = try Database(path: path, migrations: JournalSchema.migrations, shrinks: true)
     self.clock = clock
   }
 
@@ -68,6 +68,10 @@ package final class Journal: Sendable {
     }
     let lanes = lanes(event)
     guard !lanes.isEmpty else { return nil }
+    guard try !isForgotten(event, at: source, connection) else {
+      acceptance.forgotten += 1
+      return nil
+    }
     try connection.execute(
       """
       INSERT OR IGNORE INTO events(account, channel, key, kind, message, time, accepted, body)
@@ -80,6 +84,7 @@ package final class Journal: Sendable {
       return nil
     }
     acceptance.accepted += 1
+    acceptance.keys.append(event.key)
     let id = connection.lastInsertedID
     for lane in lanes {
       try connection.execute(

@@ -92,6 +92,10 @@ package struct Acceptance: Sendable {
   package var echoes = 0
   /// Those that cannot be written as JSON at all, and were left out.
   package var unwritable: [EventKey] = []
+  /// About messages that were pruned.
+  package var forgotten = 0
+  /// The keys of those that are new and go somewhere.
+  package var keys: [EventKey] = []
   /// Lanes that have new deliveries.
   package var lanes: Set<LaneID> = []
 }

@@ -34,6 +34,8 @@ package final class MemoryProvider: Sendable {
     /// How often each power was used, faults included.
     var calls: [Write: Int] = [:]
     var typing: [Typing] = []
+    /// How often somebody began to listen.
+    var runs = 0
     var lastNumber = 0
   }
 
@@ -99,6 +101,8 @@ package final class MemoryProvider: Sendable {
   }
 
   package func calls(_ write: Write) -> Int { state.value.calls[write] ?? 0 }
+
+  package var runs: Int { state.value.runs }
 
   /// What is in a channel, in order, without what was deleted.
   package func messages(in channel: ChannelID) -> [Message] { Self.messages(in: state.value.rooms[channel]) }

@@ -31,7 +31,7 @@ private let down = FerryError(.unavailable, "The service is down.", retry: .now)
     let clock = ManualClock()
     let there = MemoryProvider { $0.batch = 1 }
     let rig = try rig(channels: 100, there: there, clock: clock)
-    try await rig.relaying { relay, journal in
+    try await rig.relaying { relay, journal async throws in
       // An outage: everything that is written fails.
       there.failNext(10_000, with: down)
       for number in 0..<100 {
@@ -76,7 +76,7 @@ private let down = FerryError(.unavailable, "The service is down.", retry: .now)
     let rig = try RelayRig([
       "here": MemoryProvider(), "there": MemoryProvider(), "locked": MemoryProvider(credentialsAreGood: false),
     ])
-    try await rig.relaying { relay, journal in
+    try await rig.relaying { relay, journal async throws in
       try await until { try await account("locked", relay).state == "bad_credentials" }
       for number in 1...20 { rig.say("\(number)", at: "here") }
       await rig.wait(for: 20, at: "there")
@@ -97,7 +97,7 @@ private let down = FerryError(.unavailable, "The service is down.", retry: .now)
 
   @Test func aMessageThatIsRefusedSaysNothingAgainstTheAccount() async throws {
     let rig = try RelayRig(["here": MemoryProvider(), "there": MemoryProvider { $0.batch = 1 }])
-    try await rig.relaying { relay, journal in
+    try await rig.relaying { relay, journal async throws in
       rig["there"].failNext(10, with: FerryError(.badRequest, "Not this."))
       for number in 1...11 { rig.say("\(number)", at: "here") }
       await rig.wait(for: 1, at: "there")

@@ -11,6 +11,7 @@ struct RelayRig: Sendable {
   let folder: TemporaryFolder
   let accounts: [AccountName: MemoryProvider]
   var bridges: [Bridge]
+  var identities = Identities()
   var clock: any FerryClock = SystemClock()
   let metrics = Metrics()
 
@@ -35,7 +36,7 @@ struct RelayRig: Sendable {
 
   func settings(_ journal: Journal) throws -> Relay.Settings {
     Relay.Settings(
-      accounts: accounts, bridges: bridges, journal: journal,
+      accounts: accounts, bridges: bridges, identities: identities, journal: journal,
       spool: try Spool(folder: folder.file("spool"), limit: 1 << 20), publicURL: "http://127.0.0.1:1", clock: clock,
       metrics: metrics)
   }

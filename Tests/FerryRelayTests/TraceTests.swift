@@ -14,7 +14,7 @@ private let there = Address(account: "there", channel: RelayRig.room)
 @Suite(.timeLimit(.minutes(2))) struct TraceTests {
   @Test func aMessageIsFoundByEveryIdThatItHas() async throws {
     let rig = try RelayRig(["here": MemoryProvider(), "there": MemoryProvider()])
-    try await rig.relaying { relay, journal in
+    try await rig.relaying { relay, journal async throws in
       let id = rig.say("secret words", at: "here")
       let copy = try #require(await rig.wait(for: 1, at: "there").first)
       try await until { try await journal.counts().values.allSatisfy { $0.pending == 0 } }
@@ -47,7 +47,7 @@ private let there = Address(account: "there", channel: RelayRig.room)
   @Test func editsReactionsAndFailuresAreTold() async throws {
     let rig = try RelayRig(
       ["here": MemoryProvider(), "there": MemoryProvider()], mirror: [.messages, .edits, .reactions])
-    try await rig.relaying { relay, journal in
+    try await rig.relaying { relay, journal async throws in
       rig["there"].failNext(2, with: FerryError(.unavailable, "The service is down.", retry: .after(.milliseconds(1))))
       let id = rig.say("one", at: "here")
       let copy = try #require(await rig.wait(for: 1, at: "there").first)
@@ -74,7 +74,7 @@ private let there = Address(account: "there", channel: RelayRig.room)
 
   @Test func deadLettersAreTold() async throws {
     let rig = try RelayRig(["here": MemoryProvider(), "there": MemoryProvider()])
-    try await rig.relaying { relay, journal in
+    try await rig.relaying { relay, journal async throws in
       rig["there"].failNext(1, with: FerryError(.forbidden, "You are banned."))
       rig["there"].failNext(1, .batch, with: FerryError(.forbidden, "You are banned."))
       let id = rig.say("one", at: "here")
@@ -89,7 +89,7 @@ private let there = Address(account: "there", channel: RelayRig.room)
 
   @Test func theJournalIsReadWhileItIsBeingWritten() async throws {
     let rig = try RelayRig(["here": MemoryProvider(), "there": MemoryProvider()])
-    let id = try await rig.relaying { _, _ in
+    let id = try await rig.relaying { _, _ async throws in
       let reading = try Journal(reading: rig.journalPath)
       defer { reading.close() }
       let id = rig.say("one", at: "here")
@@ -108,7 +108,7 @@ private let there = Address(account: "there", channel: RelayRig.room)
 
   @Test func onlyTheTokenOpensTheTrace() async throws {
     let rig = try RelayRig(["here": MemoryProvider(), "there": MemoryProvider()])
-    try await rig.relaying { relay, journal in
+    try await rig.relaying { relay, journal async throws in
       let listener = try RelayListener(relay: relay, token: "t0ken")
       let id = rig.say("one", at: "here")
       try await until { try await !journal.trace(id.rawValue).isEmpty }

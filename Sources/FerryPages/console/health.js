@@ -54,6 +54,7 @@ export class Health {
 
   ofLane(lane) {
     if (!lane) return this.#known('ok');
+    if (lane.parked) return 'unknown';
     const waits = this.waits(lane);
     return this.#known(waits >= VERY_LATE ? 'error' : waits >= LATE || lane.dead > 0 ? 'warning' : 'ok');
   }
@@ -69,7 +70,7 @@ export class Health {
   }
 
   wordOfLane(lane) {
-    return t(this.ofLane(lane));
+    return t(lane.parked ? 'parked' : this.ofLane(lane));
   }
 
   wordOfAccount(account) {
@@ -95,7 +96,7 @@ export class Health {
     }
     for (const lane of this.status.lanes) {
       const waits = this.waits(lane);
-      if (waits < LATE) continue;
+      if (waits < LATE || lane.parked) continue;
       found.push({
         key: `lane ${laneName(lane)}`, state: this.ofLane(lane), text: t('troubleLane', laneName(lane), age(waits)),
         more: lane.error ?? '', link: { view: 'lanes' }, weight: waits,

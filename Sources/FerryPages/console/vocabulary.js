@@ -33,6 +33,7 @@ const en = {
   bad_credentials: 'Refused',
   idle: 'Sends only',
   stopped: 'Stopped',
+  parked: 'Parked',
   // The first line
   allWell: 'All is well',
   troubles: (errors, warnings) =>
@@ -212,6 +213,7 @@ const ja = {
   bad_credentials: '認証拒否',
   idle: '送信のみ',
   stopped: '停止',
+  parked: '保留',
   allWell: 'すべて正常です',
   troubles: (errors, warnings) => [errors && `エラー ${errors} 件`, warnings && `注意 ${warnings} 件`].filter(Boolean).join('、'),
   noData: 'リレーから応答がありません',

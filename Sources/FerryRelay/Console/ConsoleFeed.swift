@@ -9,6 +9,7 @@ final class ConsoleFeed: Sendable {
   private struct State: Sendable {
     var bytes: [UInt8] = []
     var made: Timestamp?
+    var isRetired = false
   }
 
   /// How often those who follow are told.
@@ -29,6 +30,9 @@ final class ConsoleFeed: Sendable {
   /// What was told last is no longer so.
   func changed() { state.withLock { $0.made = nil } }
 
+  /// Ends all streams.
+  func retire() { state.withLock { $0.isRetired = true } }
+
   /// A stream of `status` events that ends when the relay does.
   func follow() -> HTTPResponse {
     guard let follower = Follower(count, limit: Self.followers) else {
@@ -47,7 +51,7 @@ final class ConsoleFeed: Sendable {
       }) {
         do { try await clock.sleep(for: Self.interval) } catch { throw .cancelled(didNotAct: true) }
       }
-      return self.relay.isStopping ? nil : try await self.event()
+      return self.relay.isStopping || self.state.withLock { $0.isRetired } ? nil : try await self.event()
     }
     return HTTPResponse(
       status: 200, headers: ["Content-Type": "text/event-stream; charset=utf-8"], body: .stream(stream))

@@ -44,6 +44,8 @@ struct ConsoleStatus: Encodable, Sendable {
     let next: Int64?
     /// During the last step.
     let sent: Int
+    /// No longer configured: what is left waits until it is again.
+    let parked: Bool
   }
 
   struct Gap: Encodable, Sendable {
@@ -95,7 +97,7 @@ extension ConsoleStatus.Bridge {
 }
 
 extension ConsoleStatus.Lane {
-  init(_ id: LaneID, _ queue: LaneQueue?, _ counts: LaneCounts, next: Timestamp?, sent: Int) {
+  init(_ id: LaneID, _ queue: LaneQueue?, _ counts: LaneCounts, next: Timestamp?, sent: Int, isParked: Bool) {
     bridge = id.bridge
     to = id.destination
     pending = queue?.pending ?? 0
@@ -106,6 +108,7 @@ extension ConsoleStatus.Lane {
     error = queue?.error
     self.next = queue == nil ? nil : next?.milliseconds
     self.sent = sent
+    parked = isParked
   }
 
   /// Those that wait longest come first, then those with dead letters.
@@ -125,10 +128,11 @@ extension Relay {
     let gaps = try await journal.gaps()
     let lastEvent = try await journal.lastEvent()
     let (tick, sample) = history.last
-    let lanes = laneIDs.map { id in
+    let (healths, running, bridges) = table.withLock { ($0.healths, Set($0.lanes.keys), $0.settings.bridges) }
+    let lanes = running.union(queues.keys).union(counts.keys).map { id in
       ConsoleStatus.Lane(
         id, queues[id], counts[id] ?? LaneCounts(), next: healths[id.destination.account]?.nextAttempt(of: id),
-        sent: sample.sent[id] ?? 0)
+        sent: sample.sent[id] ?? 0, isParked: !running.contains(id))
     }
     return ConsoleStatus(
       time: settings.clock.now().milliseconds, tick: tick,
@@ -137,7 +141,7 @@ extension Relay {
           health, provider: providers[health.account], received: sample.received[health.account] ?? 0,
           sent: sample.sent(to: health.account))
       },
-      bridges: settings.bridges.map { ConsoleStatus.Bridge($0) },
+      bridges: bridges.map { ConsoleStatus.Bridge($0) },
       lanes: Array(lanes.sorted { $0.isWorse(than: $1) }.prefix(ConsoleStatus.laneLimit)), laneCount: lanes.count,
       gaps: gaps.suffix(100).map { account, gap in
         ConsoleStatus.Gap(

@@ -60,7 +60,8 @@ enum Explain {
           + "where it cannot edit: \(bridge.edits), delete: \(bridge.deletes)")
     }
     for event in message.events {
-      lines.append("  \(event.kind) received \(event.accepted), said \(event.time) at \(event.address), key \(event.key)")
+      lines.append(
+        "  \(event.kind) received \(event.accepted), said \(event.time) at \(event.address), key \(event.key)")
       for delivery in event.deliveries { lines += readable(delivery) }
       for skipped in event.skipped { lines.append("    not by \(skipped.bridge): \(skipped.why)") }
     }
@@ -71,7 +72,8 @@ enum Explain {
       if copy.revision > 0 { notes.append("revision \(copy.revision)") }
       if copy.deleted { notes.append("deleted") }
       lines.append(
-        "    \(copy.address)  \(copy.id)  by \(copy.bridge)\(notes.isEmpty ? "" : " (\(notes.joined(separator: ", ")))")")
+        "    \(copy.address)  \(copy.id)  by \(copy.bridge)\(notes.isEmpty ? "" : " (\(notes.joined(separator: ", ")))")"
+      )
     }
     return lines.map(Terminal.visible).joined(separator: "\n")
   }
