@@ -1,4 +1,4 @@
-package import FerryCore
+import FerryCore
 
 extension ConfigNode {
   /// What a value comes to, variables and files put in, whatever it looks like in the file: equal for two readings that
