@@ -4,10 +4,10 @@ import FerryRuntime
 /// Notices what other software carries round in a circle: two systems that mirror the same channels, where the other one
 /// takes off the stamps and gives every copy an id of its own, so that neither stamp nor link tells that it is ours (G5).
 ///
-/// A pure value. A message is in its nth round when its text, or its text less what bridges put before it, was accepted
-/// at most ten seconds earlier in its (n-1)th round, brought by the same one or two authors. What people and programs
-/// repeat for other reasons is slower, or has different authors. Rounds are not known across a restart: a loop is then
-/// counted anew.
+/// A pure value. A message is in its nth round when its text, or its text less what bridges put before it, is that of one
+/// accepted at most ten seconds earlier in its (n-1)th round, and all rounds were brought by the same one or two authors.
+/// Where one of these wrote it in the first place, it is more likely that somebody repeats something: ten such rounds
+/// count as one. Rounds are not known across a restart: a loop is then counted anew.
 struct LoopGuard: Sendable {
   private struct Carrier: Hashable {
     let place: Address
@@ -17,7 +17,9 @@ struct LoopGuard: Sendable {
   private struct Round: Sendable {
     var number: Int
     var time: Timestamp
-    var carriers: Set<Carrier>
+    /// Who wrote it, and who brought it back since.
+    let origin: Carrier
+    var carriers: Set<Carrier> = []
   }
 
   private struct Key: Hashable {
@@ -39,22 +41,24 @@ struct LoopGuard: Sendable {
   mutating func round(of text: String, by author: UserID, at place: Address, in bridge: BridgeName, now: Timestamp)
     -> Int
   {
-    let keys = Self.variants(of: text).map { Key(bridge: bridge, text: $0) }
-    guard !keys.isEmpty else { return 0 }
+    let variants = Self.variants(of: text)
+    guard let whole = variants.first else { return 0 }
+    let me = Carrier(place: place, author: author)
     let oldest = now.advanced(by: .zero - Self.window)
-    let last = keys.compactMap { rounds[$0] }.filter { $0.time >= oldest }.max { $0.number < $1.number }
-    var next = Round(number: 0, time: now, carriers: [])
+    let last = variants.compactMap { rounds[Key(bridge: bridge, text: $0)] }.filter { $0.time >= oldest }
+      .max { $0.number < $1.number }
+    var next = Round(number: 0, time: now, origin: me)
     if let last {
-      next.number = last.number + 1
-      next.carriers = last.carriers.union([Carrier(place: place, author: author)])
+      let carriers = last.carriers.union([me])
       // Somebody else says the same: that is how people talk.
-      if next.carriers.count > 2 {
-        next = Round(number: 1, time: now, carriers: [Carrier(place: place, author: author)])
+      if carriers.count <= 2 {
+        next = Round(number: last.number + 1, time: now, origin: last.origin, carriers: carriers)
       }
     }
     if rounds.count >= Self.capacity { forget(before: oldest) }
-    for key in keys { rounds[key] = next }
-    return next.number
+    // Only as a whole: many messages of a program differ in their beginnings alone.
+    rounds[Key(bridge: bridge, text: whole)] = next
+    return next.carriers.contains(next.origin) ? next.number / 10 : next.number
   }
 
   private mutating func forget(before oldest: Timestamp) {
