@@ -42,6 +42,7 @@ let package = Package(
     .systemLibrary(name: "CYAML"),
     .systemLibrary(name: "CCrypto"),
     .systemLibrary(name: "CSodium"),
+    .systemLibrary(name: "CArchive"),
 
     module("FerryCore", []),
     module("FerryRuntime", ["FerryCore", "CLinux", "CCrypto"]),
@@ -50,6 +51,7 @@ let package = Package(
     module("FerryStorage", ["FerryCore", "FerryRuntime", "CSQLite"]),
     module("FerryChat", ["FerryCore", "FerryRuntime", "FerryStorage"]),
     module("FerryRelay", ["FerryCore", "FerryRuntime", "FerryTransport", "FerryStorage"]),
+    module("FerryHistory", ["FerryCore", "FerryRuntime", "FerryStorage", "CArchive"]),
     module(
       "LocalProvider",
       ["FerryCore", "FerryRuntime", "FerryTransport", "FerryConfig", "FerryChat"],
@@ -75,7 +77,7 @@ let package = Package(
       name: "ferry",
       dependencies: [
         "FerryCore", "FerryRuntime", "FerryTransport", "FerryConfig", "FerryStorage", "FerryChat", "FerryRelay",
-        "FerryPages", "LocalProvider", "PusherProvider", "TwilioProvider", "BackendlessProvider",
+        "FerryHistory", "FerryPages", "LocalProvider", "PusherProvider", "TwilioProvider", "BackendlessProvider",
       ]),
     .executableTarget(
       name: "ferry-bench",
@@ -91,6 +93,9 @@ let package = Package(
     .testTarget(
       name: "FerryRelayTests",
       dependencies: ["FerryCore", "FerryRuntime", "FerryTransport", "FerryStorage", "FerryRelay", "FerryTestKit"]),
+    .testTarget(
+      name: "FerryHistoryTests",
+      dependencies: ["FerryCore", "FerryRuntime", "FerryStorage", "FerryHistory", "FerryTestKit"]),
     .testTarget(
       name: "LocalTests",
       dependencies: ["FerryCore", "FerryRuntime", "FerryTransport", "FerryConfig", "FerryChat", "LocalProvider"]),

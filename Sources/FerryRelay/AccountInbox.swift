@@ -25,7 +25,12 @@ struct AccountInbox: Inbox {
     let account = account
     let (router, names, typing) = relay.table.withLock { ($0.router, $0.names, $0.typing) }
     Failpoint.beforeAccept.pass()
-    let acceptance = try await journal.accept(events, from: account) { router.lanes(for: $0, from: account) }
+    let loops = loops
+    let acceptance = try await journal.accept(events, from: account) { event in
+      router.lanes(for: event, from: account)
+    } refuse: { event in
+      loops?(event)
+    }
     Failpoint.afterAccept.pass()
     for event in events {
       if case .posted(let message) = event.kind {
@@ -45,10 +50,37 @@ struct AccountInbox: Inbox {
       logger.notice("\(account): \(acceptance.forgotten) events are about messages forgotten after relay.retention")
       metrics.add(Double(acceptance.forgotten), to: "ferry_events_forgotten_total", labels)
     }
+    if acceptance.refused > 0 {
+      logger.error(
+        "\(account): \(acceptance.refused) messages go round in a loop that other software closes. They are dead letters; "
+          + "end the other bridge, or take one of the two addresses out of this one")
+      metrics.add(Double(acceptance.refused), to: "ferry_loops_total", labels)
+    }
     // Before the lanes look: what comes next may pose as one of these.
     let failure = acceptance.keys.isEmpty ? nil : await note(events, Set(acceptance.keys), in: names)
     relay.wake(acceptance.lanes)
     if let failure { throw failure }
+  }
+
+  /// Says why an event is not carried on, when it has gone round too often.
+  private var loops: (@Sendable (Event) -> String?)? {
+    let (router, limit) = relay.table.withLock { ($0.router, $0.settings.hopLimit) }
+    guard limit > 0 else { return nil }
+    return { [relay, account] event in
+      guard case .posted(let message) = event.kind, message.attachments.isEmpty else { return nil }
+      let place = Address(account: account, channel: event.channel)
+      // By the source's own clock, which knows how soon one round came after another even when they are read together.
+      for bridge in Set(router.lanes(for: event, from: account).map(\.bridge)) {
+        let round = relay.loops.withLock {
+          $0.round(of: message.text, by: message.author.id, at: place, in: bridge, now: message.time)
+        }
+        if round > limit {
+          return
+            "conflict: This message has gone round \(limit) times in a loop: other software mirrors the same channels."
+        }
+      }
+      return nil
+    }
   }
 
   /// Whoever speaks or comes in is at home here; what Ferry wrote itself was not accepted.

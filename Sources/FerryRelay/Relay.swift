@@ -14,13 +14,15 @@ package final class Relay: Sendable {
     package var publicURL: String
     /// How long the journal keeps what is settled; nil for ever.
     package var retention: Duration?
+    /// After so many rounds of a loop that other software closes a message is not carried on; zero for never.
+    package var hopLimit: Int
     package var clock: any FerryClock
     package var logger: Logger
     package var metrics: Metrics
 
     package init(
       accounts: [AccountName: any ChatProvider], bridges: [Bridge], identities: Identities = Identities(),
-      journal: Journal, spool: Spool, publicURL: String, retention: Duration? = nil,
+      journal: Journal, spool: Spool, publicURL: String, retention: Duration? = nil, hopLimit: Int = 10,
       clock: any FerryClock = SystemClock(), logger: Logger = .silent, metrics: Metrics = Metrics()
     ) {
       self.accounts = accounts
@@ -30,6 +32,7 @@ package final class Relay: Sendable {
       self.spool = spool
       self.publicURL = publicURL
       self.retention = retention
+      self.hopLimit = hopLimit
       self.clock = clock
       self.logger = logger
       self.metrics = metrics
@@ -72,6 +75,7 @@ package final class Relay: Sendable {
   }
 
   let table: Locked<Table>
+  let loops = Locked(LoopGuard())
   private let changes = BoundedChannel<Change>(capacity: 1)
   /// The last minutes, for the console.
   let history = RelayHistory()
@@ -279,14 +283,13 @@ package final class Relay: Sendable {
   /// What the relay is doing, for `ferry status`, the console and the metrics.
   package func status() async throws(FerryError) -> RelayStatus {
     let table = table.withLock { $0 }
-    let counts = try await table.settings.journal.counts()
+    let counts = try await laneCounts()
     let gaps = try await table.settings.journal.gaps()
     let accounts = table.healths.values.map { RelayStatus.Account($0.account, $0.snapshot) }
-    let lanes = Set(table.lanes.keys).union(counts.keys).map { lane in
-      let counts = counts[lane] ?? LaneCounts()
-      return RelayStatus.Lane(
+    let lanes = counts.map { lane, counts in
+      RelayStatus.Lane(
         bridge: lane.bridge, destination: lane.destination, pending: counts.pending, waiting: counts.waiting,
-        dead: counts.dead, parked: table.lanes[lane] == nil)
+        dead: counts.dead, oldest: counts.oldest?.iso8601, parked: table.lanes[lane] == nil)
     }
     return RelayStatus(
       accounts: accounts.sorted { $0.name < $1.name },
@@ -295,6 +298,14 @@ package final class Relay: Sendable {
         RelayStatus.Gap(
           address: Address(account: account, channel: gap.channel), start: gap.start.iso8601, end: gap.end.iso8601)
       })
+  }
+
+  /// Of every lane that is configured or has something left.
+  func laneCounts() async throws(FerryError) -> [LaneID: LaneCounts] {
+    let table = table.withLock { $0 }
+    var counts = try await table.settings.journal.counts()
+    for lane in table.lanes.keys where counts[lane] == nil { counts[lane] = LaneCounts() }
+    return counts
   }
 
   /// Every lane there is.

@@ -90,13 +90,18 @@ package struct RelayListener: Sendable {
   }
 
   private func metrics() async throws(FerryError) -> HTTPResponse {
-    let metrics = relay.settings.metrics
-    for lane in try await relay.status().lanes {
-      let labels = ["lane": "\(lane.bridge)>\(lane.destination)"]
-      metrics.set("ferry_lane_pending", labels, to: Double(lane.pending))
-      metrics.set("ferry_lane_dead", labels, to: Double(lane.dead))
+    let settings = relay.settings
+    let now = settings.clock.now()
+    for (lane, counts) in try await relay.laneCounts() {
+      let labels = ["lane": lane.description]
+      settings.metrics.set("ferry_lane_pending", labels, to: Double(counts.pending))
+      settings.metrics.set("ferry_lane_waiting", labels, to: Double(counts.waiting))
+      settings.metrics.set("ferry_lane_dead", labels, to: Double(counts.dead))
+      let age = counts.oldest.map { max(now.milliseconds - $0.milliseconds, 0) } ?? 0
+      settings.metrics.set("ferry_lane_oldest_seconds", labels, to: Double(age) / 1000)
     }
-    return .text(metrics.text(), type: "text/plain; version=0.0.4; charset=utf-8")
+    settings.metrics.set("ferry_spool_bytes", to: Double(settings.spool.bytes))
+    return .text(settings.metrics.text(), type: "text/plain; version=0.0.4; charset=utf-8")
   }
 
   /// `GET /api/trace?id=ID[&address=ADDRESS]`: the way of the messages that any id of theirs names.

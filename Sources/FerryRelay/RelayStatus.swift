@@ -33,6 +33,8 @@ package struct RelayStatus: Codable, Sendable {
     package var pending: Int
     package var waiting: Int
     package var dead: Int
+    /// When the oldest event that is to be delivered was accepted; nil when none is.
+    package var oldest: String?
     /// No longer configured: what is left waits in the journal until it is again.
     package var parked: Bool
   }

@@ -35,12 +35,12 @@ struct Renderer: Sendable {
     of message: Message, from source: Address, known: Set<Int> = [], patient: Bool = false
   ) async throws(FerryError) -> [Part] {
     let cargo = try await cargo(of: message, from: source, known: known, patient: patient)
-    let text = ([body(message, from: source)] + cargo.notes).filter { !$0.isEmpty }.joined(separator: "\n")
+    let text = MessageLayout.text(body(message, from: source), notes: cargo.notes)
     var replyTo: MessageID?
     if let original = message.replyTo {
       replyTo = try await journal.translate(original, at: source, to: lane.destination)
     }
-    let texts = text.isEmpty && !cargo.apart.isEmpty && cargo.inline.isEmpty ? [] : TextSplitter(limits).parts(of: text)
+    let texts = MessageLayout(limits).texts(of: text, inline: cargo.inline.count, apart: cargo.apart.count)
     let author = try await author(message.author, at: source)
     var parts: [Part] = []
     func add(_ number: Int, _ text: String, _ attachments: [OutgoingAttachment]) {

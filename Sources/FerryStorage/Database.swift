@@ -102,7 +102,10 @@ package final class Database: Sendable {
       defer { lock = nil }
       return lock
     }
-    if let descriptor { Glibc.close(descriptor) }
+    guard let descriptor else { return }
+    // Said, because a child process that was just forked has the descriptor too until it runs its own program.
+    flock(descriptor, LOCK_UN)
+    Glibc.close(descriptor)
   }
 
   private func submit<T: Sendable>(

@@ -8,7 +8,7 @@ package final class MemoryProvider: Sendable {
   /// What a fault is meant for.
   package enum Write: Sendable, Hashable, CaseIterable {
     /// Several posts in one are a `batch`, and a `post` as well.
-    case post, batch, edit, delete, typing, upload, member, mark, react, find
+    case post, batch, edit, delete, typing, upload, member, mark, react, find, history, past
   }
 
   struct Fault: Sendable {
@@ -61,6 +61,14 @@ package final class MemoryProvider: Sendable {
     capabilities.history = .events
     capabilities.certainty = .always
     capabilities.batch = 16
+    var importing = ImportPowers()
+    importing.batch = 16
+    importing.isRepeatable = true
+    importing.revisions = true
+    importing.joins = true
+    importing.reads = true
+    importing.reactions = true
+    capabilities.importing = importing
     adjust(&capabilities)
     self.capabilities = capabilities
     self.clock = clock

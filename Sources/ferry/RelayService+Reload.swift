@@ -34,7 +34,9 @@ extension RelayService {
     settings.identities = Identities(new.identities)
     settings.publicURL = section.publicURL ?? server.url
     settings.retention = section.retention
-    settings.spool = try settings.spool.with(limit: section.imageBytes)
+    settings.hopLimit = section.hopLimit
+    settings.spool = settings.spool.with(
+      limit: section.imageBytes, budget: section.spoolBytes, stripsLocation: section.stripLocation)
     var replaced = relay.accountsListeningElsewhere(with: settings.bridges)
     var accounts: [AccountName: any ChatProvider] = [:]
     for name in Self.accounts(of: new) {

@@ -43,7 +43,9 @@ final class RelayService: Sendable {
     try Self.check(configuration)
     let section = configuration.relay
     journal = try Journal(path: path)
-    let spool = try Spool(folder: path + ".files", limit: section.imageBytes)
+    let spool = try Spool(
+      folder: path + ".files", limit: section.imageBytes, budget: section.spoolBytes,
+      stripsLocation: section.stripLocation)
     let box = Locked<RelayService?>(nil)
     server = try HTTPServer(
       HTTPServer.Settings(host: section.listen.host, port: section.listen.port),
@@ -64,6 +66,7 @@ final class RelayService: Sendable {
         accounts: accounts, bridges: configuration.bridges.map { Bridge($0) },
         identities: Identities(configuration.identities), journal: journal, spool: spool,
         publicURL: section.publicURL ?? server.url, retention: section.retention,
+        hopLimit: section.hopLimit,
         logger: session.logger.component("relay"), metrics: session.metrics))
     current = Locked(
       Current(

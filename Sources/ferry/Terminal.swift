@@ -11,6 +11,9 @@ enum Terminal {
   /// Anything else, on standard error.
   static func error(_ line: String) { write(line + "\n", to: STDERR_FILENO) }
 
+  /// As it is, on standard error.
+  static func status(_ text: String) { write(text, to: STDERR_FILENO) }
+
   static var inputIsTerminal: Bool { isatty(STDIN_FILENO) == 1 }
 
   /// Standard input to its end, at most `limit` bytes.

@@ -13,6 +13,7 @@ struct RelayRig: Sendable {
   var bridges: [Bridge]
   var identities = Identities()
   var clock: any FerryClock = SystemClock()
+  var retention: Duration?
   let metrics = Metrics()
 
   /// One bridge called `pair`, all to all.
@@ -37,7 +38,8 @@ struct RelayRig: Sendable {
   func settings(_ journal: Journal) throws -> Relay.Settings {
     Relay.Settings(
       accounts: accounts, bridges: bridges, identities: identities, journal: journal,
-      spool: try Spool(folder: folder.file("spool"), limit: 1 << 20), publicURL: "http://127.0.0.1:1", clock: clock,
+      spool: try Spool(folder: folder.file("spool"), limit: 1 << 20), publicURL: "http://127.0.0.1:1",
+      retention: retention, clock: clock,
       metrics: metrics)
   }
 

@@ -24,10 +24,13 @@ enum StatusCommand {
     let status: RelayStatus
     do { status = try JSONDecoder().decode(RelayStatus.self, from: Data(body)) } catch { throw FerryError.wrap(error) }
     for account in status.accounts { Terminal.output(readable(account)) }
-    var rows = [["bridge", "to", "pending", "waiting", "dead"]]
+    var rows = [["bridge", "to", "pending", "waiting", "dead", "oldest"]]
     for lane in status.lanes {
       rows.append(
-        [lane.bridge.rawValue, lane.destination.description, "\(lane.pending)", "\(lane.waiting)", "\(lane.dead)"])
+        [
+          lane.bridge.rawValue, lane.destination.description, "\(lane.pending)", "\(lane.waiting)", "\(lane.dead)",
+          lane.parked ? "no longer bridged" : lane.oldest ?? "",
+        ])
     }
     Terminal.output("\n" + Terminal.table(rows))
     for gap in status.gaps { Terminal.output("gap at \(gap.address) from \(gap.start) to \(gap.end)") }

@@ -28,12 +28,14 @@ serve:
 
 def relay_config(folder, urls):
     pusher_at = urllib.parse.urlsplit(urls["pusher"])
+    twilio_at = urllib.parse.urlsplit(urls["twilio"]).netloc
+    places = f'api_url: "{urls["twilio"]}", media_url: "http://{twilio_at}", realtime_url: "ws://{twilio_at}"'
     path = folder / "relay4.yaml"
     path.write_text(f"""
 accounts:
   here: {{ provider: local, url: "{urls['local']}", token: {TOKEN} }}
   site: {{ provider: pusher, app_id: "{APP['app_id']}", key: {APP['key']}, secret: {APP['secret']}, host: 127.0.0.1, port: {pusher_at.port}, tls: false }}
-  support: {{ provider: twilio, {twilio_keys()}, api_url: "{urls['twilio']}", poll: 1s, writes_per_second: 1000 }}
+  support: {{ provider: twilio, {twilio_keys()}, {places}, poll: 1s, writes_per_second: 1000 }}
   app: {{ provider: backendless, server_url: "{urls['backendless']}", app_id: {APP_ID}, api_key: {APP_KEY}, poll: 2s, reads: {{ command: MESSAGE_READ }} }}
 bridges:
   lobby:

@@ -1,7 +1,6 @@
 """A bridge of all four services."""
 import hashlib
 import json
-import os
 import random
 import threading
 import time
@@ -48,7 +47,7 @@ def at_app(four):
 
 def replay(four, expected, say):
     """Says everything while the relay is ended and started again ten times and the Backendless side is out of reach
-    for ten seconds."""
+    for thirty seconds."""
     generator = random.Random(4)
 
     def write():
@@ -60,7 +59,7 @@ def replay(four, expected, say):
     for kill in range(10):
         if kill == 5:
             four.gate.shut()
-            time.sleep(10)
+            time.sleep(30)
             four.gate.is_open = True
         time.sleep(generator.uniform(0.2, 1.0))
         four.relay.kill()
@@ -68,9 +67,6 @@ def replay(four, expected, say):
     writer.join()
 
 
-# Runs when asked for: it passed once in three runs. In the others rows of one second came in another order after
-# a restart, or some come late. Not solved yet.
-@pytest.mark.skipif("FERRY_UNSOLVED" not in os.environ, reason="not solved yet; FERRY_UNSOLVED=1 runs it")
 @pytest.mark.timeout(600)
 def test_from_backendless_to_the_others_through_ten_kills_and_an_outage(gated):
     expected = conversation()
@@ -129,7 +125,7 @@ def test_edits_deletes_images_and_joins_go_from_and_to_backendless(four):
 
     # A join notice of the app is a join, not a message.
     four.say("eve", "joined")
-    members = lambda: four.local.call("GET", "/v1/rooms/lobby/members")["members"]
+    members = lambda: four.local.call("GET", "/v1/rooms/lobby/members").get("members", [])
     wait_until(lambda: any(m["name"] == "eve" for m in members()), 30, "eve in the local room")
     assert ("eve", "joined") not in at_local(four)
     subscriber.close()

@@ -21,6 +21,14 @@ package struct LocalAdapter: Sendable {
     capabilities.certainty = .always
     capabilities.batch = 256
     capabilities.bodyBytes = 64 * 1024
+    var importing = ImportPowers()
+    importing.batch = 500
+    importing.isRepeatable = true
+    importing.revisions = true
+    importing.joins = true
+    importing.reads = true
+    importing.reactions = true
+    capabilities.importing = importing
     return capabilities
   }()
 
