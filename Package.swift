@@ -81,7 +81,7 @@ let package = Package(
       ]),
     .executableTarget(
       name: "ferry-bench",
-      dependencies: ["FerryCore", "FerryRuntime", "FerryTestKit"]),
+      dependencies: ["FerryCore", "FerryRuntime", "FerryHistory", "FerryTestKit"]),
 
     .testTarget(name: "FerryCoreTests", dependencies: ["FerryCore"]),
     .testTarget(name: "FerryRuntimeTests", dependencies: ["FerryCore", "FerryRuntime"]),
@@ -124,7 +124,8 @@ let package = Package(
     .testTarget(
       name: "FaultTests",
       dependencies: [
-        "FerryCore", "FerryRuntime", "FerryTransport", "FerryStorage", "FerryRelay", "FerryTestKit", "ferry",
+        "FerryCore", "FerryRuntime", "FerryTransport", "FerryConfig", "FerryStorage", "FerryChat", "FerryRelay",
+        "FerryTestKit", "LocalProvider", "PusherProvider", "TwilioProvider", "BackendlessProvider", "ferry",
       ]),
     .testTarget(name: "CommandTests", dependencies: ["FerryCore", "FerryRuntime", "FerryTestKit", "ferry"]),
     .testTarget(name: "SoundnessTests", dependencies: ["ferry"]),
