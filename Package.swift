@@ -37,6 +37,7 @@ let package = Package(
     .systemLibrary(name: "CYAML"),
     .systemLibrary(name: "CCrypto"),
     .systemLibrary(name: "CSodium"),
+    .systemLibrary(name: "CArchive"),
 
     module("FerryCore", []),
     module("FerryRuntime", ["FerryCore", "CLinux", "CCrypto"]),
@@ -45,6 +46,7 @@ let package = Package(
     module("FerryStorage", ["FerryCore", "FerryRuntime", "CSQLite"]),
     module("FerryChat", ["FerryCore", "FerryRuntime", "FerryStorage"]),
     module("FerryRelay", ["FerryCore", "FerryRuntime", "FerryTransport", "FerryStorage"]),
+    module("FerryHistory", ["FerryCore", "FerryRuntime", "FerryStorage", "CArchive"]),
     module(
       "LocalProvider",
       ["FerryCore", "FerryRuntime", "FerryTransport", "FerryConfig", "FerryChat"],
@@ -70,7 +72,7 @@ let package = Package(
       name: "ferry",
       dependencies: [
         "FerryCore", "FerryRuntime", "FerryTransport", "FerryConfig", "FerryStorage", "FerryChat", "FerryRelay",
-        "FerryPages", "LocalProvider", "PusherProvider", "TwilioProvider", "BackendlessProvider",
+        "FerryHistory", "FerryPages", "LocalProvider", "PusherProvider", "TwilioProvider", "BackendlessProvider",
       ]),
     .executableTarget(
       name: "ferry-bench",
@@ -86,6 +88,9 @@ let package = Package(
     .testTarget(
       name: "FerryRelayTests",
       dependencies: ["FerryCore", "FerryRuntime", "FerryTransport", "FerryStorage", "FerryRelay", "FerryTestKit"]),
+    .testTarget(
+      name: "FerryHistoryTests",
+      dependencies: ["FerryCore", "FerryRuntime", "FerryStorage", "FerryHistory", "FerryTestKit"]),
     .testTarget(
       name: "LocalTests",
       dependencies: ["FerryCore", "FerryRuntime", "FerryTransport", "FerryConfig", "FerryChat", "LocalProvider"]),
@@ -114,7 +119,8 @@ let package = Package(
     .testTarget(
       name: "FaultTests",
       dependencies: [
-        "FerryCore", "FerryRuntime", "FerryTransport", "FerryStorage", "FerryRelay", "FerryTestKit", "ferry",
+        "FerryCore", "FerryRuntime", "FerryTransport", "FerryConfig", "FerryStorage", "FerryChat", "FerryRelay",
+        "FerryTestKit", "LocalProvider", "PusherProvider", "TwilioProvider", "BackendlessProvider", "ferry",
       ]),
     .testTarget(name: "CommandTests", dependencies: ["FerryCore", "FerryRuntime", "FerryTestKit", "ferry"]),
     .testTarget(name: "SoundnessTests", dependencies: ["ferry"]),

@@ -70,11 +70,17 @@ package struct Configuration: Sendable {
     _ node: ConfigNode?, accounts: Set<AccountName>
   ) throws(FerryError) -> [String: [AccountName: UserID]] {
     var identities: [String: [AccountName: UserID]] = [:]
+    var owners: [AccountName: [String: String]] = [:]
     for (person, _, value) in try node?.mapping().names() ?? [] {
       var ids: [AccountName: UserID] = [:]
       for (name, key, id) in try value.mapping().names() {
         try checkAccount(AccountName(name), accounts, key)
-        ids[AccountName(name)] = UserID(try id.nonEmptyString())
+        let written = try id.nonEmptyString()
+        // In any case, as mentions are understood.
+        if let other = owners[AccountName(name), default: [:]].updateValue(person, forKey: written.lowercased()) {
+          throw id.error("\(person) and \(other) have the same id at \(name)")
+        }
+        ids[AccountName(name)] = UserID(written)
       }
       identities[person] = ids
     }

@@ -13,8 +13,14 @@ package struct RelaySection: Sendable {
   package let allowHosts: [String]
   /// The largest image that is carried, in bytes.
   package let imageBytes: Int64
-  /// How long the journal keeps what is settled; nil for ever.
+  /// How long the journal keeps what is settled, 30 days unless set; nil for ever.
   package let retention: Duration?
+  /// How many bytes of files the spool holds that no link serves; the oldest unused go first.
+  package let spoolBytes: Int64
+  /// Whether images lose what says where they were taken.
+  package let stripLocation: Bool
+  /// After so many times round a loop its lanes stop; zero for never.
+  package let hopLimit: Int
   let listenNode: ConfigNode
 
   init(_ node: ConfigNode?, in top: ConfigNode) throws(FerryError) {
@@ -27,8 +33,20 @@ package struct RelaySection: Sendable {
     token = try mapping?.optionalSecret("token")
     allowHosts = try Self.hosts(mapping?.optional("allow_hosts"))
     imageBytes = try mapping?.optional("image_bytes")?.byteCount() ?? 100 << 20
-    retention = try mapping?.optional("retention")?.duration()
+    retention = try Self.retention(mapping?.optional("retention"))
+    spoolBytes = try mapping?.optional("spool_bytes")?.byteCount() ?? 1 << 30
+    stripLocation = try mapping?.optional("strip_location")?.bool() ?? false
+    hopLimit = Int(try mapping?.optional("hop_limit")?.integer(in: 0...1000) ?? 10)
     try mapping?.finish()
+  }
+
+  private static func retention(_ node: ConfigNode?) throws(FerryError) -> Duration? {
+    guard let node else { return .seconds(30 * 86_400) }
+    if case .scalar("forever", _) = node.content { return nil }
+    let retention = try node.duration()
+    // Less would forget messages that are still being edited, and repetitions that services still send.
+    guard retention >= .seconds(3600) else { throw node.error("\"retention\" is at least 1h, or forever") }
+    return retention
   }
 
   private static func hosts(_ node: ConfigNode?) throws(FerryError) -> [String] {

@@ -53,6 +53,12 @@ package protocol PreparingProvider: ChatProvider {
   func prepare(_ key: SendKey, in channel: ChannelID) async throws(FerryError)
 }
 
+/// Can make what channels need at the service: a table, a conversation, a room.
+package protocol SetupProvider: ChatProvider {
+  /// Makes what is not there yet, and returns what that was: for people, a line each. Repeating it makes nothing.
+  func setUp(_ channels: [ChannelID]) async throws(FerryError) -> [String]
+}
+
 /// Can change a message that it wrote.
 package protocol EditingProvider: ChatProvider {
   /// Replaces text and attachments. Repeating an edit is harmless; a message that is gone throws `notFound`.
@@ -242,11 +248,14 @@ package enum HistoryOrder: String, Sendable, Codable { case oldestFirst, newestF
 
 package struct HistoryPage: Sendable {
   package var messages: [Message]
+  /// Joins and leaves that lie among the messages, at services that keep them there.
+  package var notices: [Event]
   /// Nil on the last page.
   package var next: Cursor?
 
-  package init(messages: [Message], next: Cursor?) {
+  package init(messages: [Message], notices: [Event] = [], next: Cursor?) {
     self.messages = messages
+    self.notices = notices
     self.next = next
   }
 }

@@ -15,15 +15,26 @@ package struct RelayListener: Sendable {
   package init(relay: Relay, token: String?) throws(FerryError) {
     self.relay = relay
     self.token = token
+    webhooks = try Self.webhooks(of: relay.settings.accounts)
+  }
+
+  /// Throws `badConfiguration` when two accounts want their webhooks at one path.
+  package static func checkWebhooks(of accounts: [AccountName: any ChatProvider]) throws(FerryError) {
+    _ = try webhooks(of: accounts)
+  }
+
+  private static func webhooks(
+    of accounts: [AccountName: any ChatProvider]
+  ) throws(FerryError) -> [String: any WebhookReceiver] {
     var webhooks: [String: any WebhookReceiver] = [:]
-    for (name, provider) in relay.settings.accounts.sorted(by: { $0.key < $1.key }) {
+    for (name, provider) in accounts.sorted(by: { $0.key < $1.key }) {
       guard let receiver = provider as? any WebhookReceiver, let path = receiver.webhookPath else { continue }
       guard webhooks.updateValue(receiver, forKey: path) == nil else {
         throw FerryError(
           .badConfiguration, "Account \(name) has its webhook at \(path), where another account has its own.")
       }
     }
-    self.webhooks = webhooks
+    return webhooks
   }
 
   package func handle(_ request: HTTPRequest) async -> HTTPResponse {
@@ -38,6 +49,9 @@ package struct RelayListener: Sendable {
       case "status" where isRead:
         try authorise(request)
         return .json(try await relay.status())
+      case "api" where isRead && request.segments == ["api", "trace"]:
+        try authorise(request)
+        return .json(try await trace(request))
       case "dead":
         try authorise(request)
         return try await dead(request)
@@ -71,13 +85,31 @@ package struct RelayListener: Sendable {
   }
 
   private func metrics() async throws(FerryError) -> HTTPResponse {
-    let metrics = relay.settings.metrics
-    for lane in try await relay.status().lanes {
-      let labels = ["lane": "\(lane.bridge)>\(lane.destination)"]
-      metrics.set("ferry_lane_pending", labels, to: Double(lane.pending))
-      metrics.set("ferry_lane_dead", labels, to: Double(lane.dead))
+    let settings = relay.settings
+    let now = settings.clock.now()
+    for (lane, counts) in try await relay.laneCounts() {
+      let labels = ["lane": lane.description]
+      settings.metrics.set("ferry_lane_pending", labels, to: Double(counts.pending))
+      settings.metrics.set("ferry_lane_waiting", labels, to: Double(counts.waiting))
+      settings.metrics.set("ferry_lane_dead", labels, to: Double(counts.dead))
+      let age = counts.oldest.map { max(now.milliseconds - $0.milliseconds, 0) } ?? 0
+      settings.metrics.set("ferry_lane_oldest_seconds", labels, to: Double(age) / 1000)
     }
-    return .text(metrics.text(), type: "text/plain; version=0.0.4; charset=utf-8")
+    settings.metrics.set("ferry_spool_bytes", to: Double(settings.spool.bytes))
+    return .text(settings.metrics.text(), type: "text/plain; version=0.0.4; charset=utf-8")
+  }
+
+  /// `GET /api/trace?id=ID[&address=ADDRESS]`: the way of the messages that any id of theirs names.
+  private func trace(_ request: HTTPRequest) async throws(FerryError) -> RelayTrace {
+    guard let id = request.query("id"), !id.isEmpty else {
+      throw FerryError(.badRequest, "Say which message: /api/trace?id=ID, and &address=ACCOUNT:CHANNEL if you know it.")
+    }
+    let place = request.query("address")
+    let address = place.flatMap { Address($0) }
+    guard place == nil || address != nil else {
+      throw FerryError(.badRequest, "The address is not one; write ACCOUNT:CHANNEL.")
+    }
+    return try await RelayTrace(of: id, at: address, in: relay.settings.journal, relay.settings.bridges)
   }
 
   /// `/files/TOKEN/NAME`: the token decides, the name is for people.

@@ -8,7 +8,7 @@ package final class MemoryProvider: Sendable {
   /// What a fault is meant for.
   package enum Write: Sendable, Hashable, CaseIterable {
     /// Several posts in one are a `batch`, and a `post` as well.
-    case post, batch, edit, delete, typing, upload, member, mark, react, find
+    case post, batch, edit, delete, typing, upload, member, mark, react, find, history, past
   }
 
   struct Fault: Sendable {
@@ -16,6 +16,8 @@ package final class MemoryProvider: Sendable {
     let error: FerryError
     /// Thrown after the thing was done: the answer was lost.
     let afterActing: Bool
+    /// How many uses of the power go well before.
+    var after: Int
   }
 
   struct Room: Sendable {
@@ -30,10 +32,14 @@ package final class MemoryProvider: Sendable {
     var rooms: [ChannelID: Room] = [:]
     var files: [String: [UInt8]] = [:]
     var faults: [Fault] = []
+    var faultsSpent = 0
     var isPaused = false
+    var slowness = Duration.zero
     /// How often each power was used, faults included.
     var calls: [Write: Int] = [:]
     var typing: [Typing] = []
+    /// How often somebody began to listen.
+    var runs = 0
     var lastNumber = 0
   }
 
@@ -59,6 +65,14 @@ package final class MemoryProvider: Sendable {
     capabilities.history = .events
     capabilities.certainty = .always
     capabilities.batch = 16
+    var importing = ImportPowers()
+    importing.batch = 16
+    importing.isRepeatable = true
+    importing.revisions = true
+    importing.joins = true
+    importing.reads = true
+    importing.reactions = true
+    capabilities.importing = importing
     adjust(&capabilities)
     self.capabilities = capabilities
     self.clock = clock
@@ -67,16 +81,24 @@ package final class MemoryProvider: Sendable {
 
   // MARK: For tests
 
-  /// The next `count` uses of a power fail, before or after having acted.
-  package func failNext(_ count: Int, _ write: Write = .post, with error: FerryError, afterActing: Bool = false) {
+  /// The next `count` uses of a power fail, before or after having acted; the next `after` still go well.
+  package func failNext(
+    _ count: Int, _ write: Write = .post, with error: FerryError, afterActing: Bool = false, after: Int = 0
+  ) {
     var error = error
     if afterActing { error.didNotAct = false }
-    let fault = Fault(write: write, error: error, afterActing: afterActing)
+    let fault = Fault(write: write, error: error, afterActing: afterActing, after: after)
     state.update { $0.faults += Array(repeating: fault, count: count) }
   }
 
+  /// No further use fails.
+  package func failNoMore() { state.update { $0.faults = [] } }
+
   /// While paused no write ends, as at a service that has stopped answering.
   package func pause(_ isPaused: Bool = true) { state.update { $0.isPaused = isPaused } }
+
+  /// Every write takes so much longer.
+  package func slow(by slowness: Duration) { state.update { $0.slowness = slowness } }
 
   /// From now on events are told as `scramble` arranges them: repeated, or before those they depend on. Which of them
   /// have been told is then told by the last one's cursor alone.
@@ -95,7 +117,12 @@ package final class MemoryProvider: Sendable {
     return arranged
   }
 
+  /// How many uses of a power have failed because a test wanted it.
+  package var faultsSpent: Int { state.value.faultsSpent }
+
   package func calls(_ write: Write) -> Int { state.value.calls[write] ?? 0 }
+
+  package var runs: Int { state.value.runs }
 
   /// What is in a channel, in order, without what was deleted.
   package func messages(in channel: ChannelID) -> [Message] { Self.messages(in: state.value.rooms[channel]) }
@@ -161,10 +188,19 @@ package final class MemoryProvider: Sendable {
     try checkCredentials()
     let goOn: Bool? = await state.wait { $0.isPaused ? nil : true }
     guard goOn == true, !Task.isCancelled else { throw .cancelled(didNotAct: true) }
+    let slowness = state.value.slowness
+    if slowness > .zero {
+      do { try await clock.sleep(for: slowness) } catch { throw .cancelled(didNotAct: true) }
+    }
     return try state.update { state throws(FerryError) -> Result in
       state.calls[write, default: 0] += 1
       guard let index = state.faults.firstIndex(where: { $0.write == write }) else { return try body(&state) }
+      guard state.faults[index].after == 0 else {
+        state.faults[index].after -= 1
+        return try body(&state)
+      }
       let fault = state.faults.remove(at: index)
+      state.faultsSpent += 1
       if fault.afterActing { _ = try body(&state) }
       throw fault.error
     }

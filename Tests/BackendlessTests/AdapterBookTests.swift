@@ -85,9 +85,7 @@ import Testing
   @Test func `an edit of what is not known is reported, and its coming when the table shows it`() {
     var book = ChannelBook()
     #expect(text(book.observe(said("two", updated: 1_796_022_763_000), .changed)) == "edited two")
-    #expect(!book.isPosted("A"))
     #expect(text(book.observe(said("two", updated: 1_796_022_763_000), .listed(asOf: book.mark))) == "posted two")
-    #expect(book.isPosted("A"))
   }
 
   @Test func `a deletion is news once, and what comes late of the message is none`() {
@@ -174,71 +172,70 @@ import Testing
     ["objectId": .string(id), "created": .integer(created), "ferryTime": time.map(JSONValue.integer) ?? .null]
   }
 
-  private func ids(_ rows: [JSONValue]) -> [String] { rows.compactMap { $0["objectId"]?.string } }
-
-  /// What a service would answer that sorts as it is asked to.
-  private func answer(_ walk: RowWalk, _ rows: [JSONValue], limit: Int) throws -> [JSONValue] {
-    let condition = try walk.condition.map { try SQLCondition($0) }
-    let found = rows.filter { row in condition?.matches { row[$0] } ?? true }
-    let isByID = walk.sort.hasPrefix("objectId")
-    let sorted = found.enumerated().sorted { left, right in
-      if isByID { return left.element["objectId"]?.string ?? "" < right.element["objectId"]?.string ?? "" }
-      let (one, two) = (left.element[walk.column]?.integer ?? 0, right.element[walk.column]?.integer ?? 0)
-      if one == two { return left.offset < right.offset }
-      return walk.isAscending ? one < two : one > two
-    }
-    return sorted.prefix(limit).map(\.element)
+  private func ids(_ step: RowWalk.Step) -> [[String]]? {
+    guard case .seconds(let seconds) = step else { return nil }
+    return seconds.map { $0.rows.compactMap { $0["objectId"]?.string } }
   }
 
-  @Test(arguments: [true, false]) func `a way leads past every row once, however many share a time`(ascending: Bool)
-    throws
-  {
-    var rows: [JSONValue] = []
-    for (time, count) in [(1000, 3), (2000, 450), (3000, 1), (4000, 99), (5000, 260)] {
-      for number in 0..<count { rows.append(row("it's \(count - number)/\(time)", created: Int64(time))) }
-    }
-    rows.append(row("odd\\", created: 6000))
-    var walk = RowWalk(by: "created", ascending: ascending)
-    var seen: [String] = []
-    while !walk.isDone, seen.count <= rows.count {
-      let page = try answer(walk, rows, limit: 100)
-      let new = walk.new(page)
-      for row in new { walk.pass(row) }
-      seen += ids(new)
-      walk.endPage(isLast: page.count < 100, isIdle: new.isEmpty)
-      // As text and back it is the same way.
-      walk = try #require(RowWalk(walk.value, by: "created", ascending: ascending))
-    }
-    #expect(seen.count == rows.count)
-    #expect(Set(seen).count == rows.count)
-    let first = ascending ? Array(ids(rows).prefix(3)) : ["odd\\"]
-    #expect(Array(seen.prefix(first.count)) == first)
+  private func walk(_ cursor: Cursor? = nil, ascending: Bool = true) -> RowWalk {
+    RowWalk(cursor, by: "created", finer: "ferryTime", ascending: ascending)
   }
 
-  @Test func `two ways become one in the order of their times, and the place goes on from there`() {
-    var merge = HistoryMerge(nil, time: "ferryTime", ascending: true)
-    let timed = [
-      row("T1", created: 9000, time: 1000), row("T2", created: 9000, time: 3000), row("T3", created: 9000, time: 4000),
-    ]
-    let page = merge.merge(timed, [row("P1", created: 2000), row("P2", created: 5000)], limit: 3)
-    #expect(ids(page) == ["T1", "P1", "T2"])
-    var rest = HistoryMerge(merge.next, time: "ferryTime", ascending: true)
-    #expect(rest.timed.condition == "ferryTime > 3000 or (ferryTime = 3000 and objectId not in ('T2'))")
-    #expect(ids(rest.merge([timed[2]], [row("P2", created: 5000)], limit: 3)) == ["T3", "P2"])
-    #expect(rest.next == nil)
+  @Test func `a second that a page's end may have cut waits for the next page`() {
+    var walk = walk()
+    let page = [row("a", created: 1000), row("b", created: 2000), row("c", created: 2000)]
+    #expect(ids(walk.take(page, isFull: true)) == [["a"]])
+    #expect(walk.condition == "created > 1000")
+    #expect(ids(walk.take([row("b", created: 2000), row("c", created: 2000)], isFull: false)) == [["b", "c"]])
+    #expect(walk.isDone && walk.cursor == nil)
   }
 
-  @Test func `newest first is the same backwards`() {
-    var merge = HistoryMerge(nil, time: "ferryTime", ascending: false)
-    let page = merge.merge(
-      [row("T2", created: 1, time: 3000)], [row("P2", created: 5000), row("P1", created: 2000)], limit: 10)
-    #expect(ids(page) == ["P2", "T2", "P1"])
-    #expect(merge.next == nil)
+  @Test func `a second that fills a page is read by itself`() {
+    var walk = walk()
+    #expect(walk.take([row("a", created: 1000), row("b", created: 1000)], isFull: true) == .crowded(1000))
+    #expect(walk.condition == nil)
+    walk.pass(1000)
+    #expect(walk.condition == "created > 1000")
+  }
+
+  @Test func `finer times order a second only where all of its rows have one`() {
+    let some = [row("a", created: 1000, time: 3), row("b", created: 1000), row("c", created: 1000, time: 1)]
+    var one = walk()
+    #expect(ids(one.take(some, isFull: false)) == [["a", "b", "c"]])
+    let all = [row("a", created: 1000, time: 3), row("b", created: 1000, time: 2), row("c", created: 1000, time: 2)]
+    var two = walk()
+    #expect(ids(two.take(all, isFull: false)) == [["b", "c", "a"]])
+    // The service lists the newest first, and what it lists last was saved first.
+    var three = walk(ascending: false)
+    #expect(ids(three.take(all.reversed(), isFull: false)) == [["b", "c", "a"]])
+  }
+
+  @Test(arguments: [true, false]) func `a reader who stops within a second goes on after the last row taken`(
+    ascending: Bool
+  ) throws {
+    let rows = (0..<6).map { row("r\($0)", created: 5000, time: Int64($0)) }
+    let second = RowWalk.Second(5000, rows, finer: "ferryTime")
+    let stopped = walk(ascending: ascending).stopped(in: second, at: 2, after: nil)
+    var resumed = walk(stopped.cursor, ascending: ascending)
+    let stop = try #require(resumed.stop)
+    let rest = resumed.rest(of: second, after: stop)
+    #expect(
+      resumed.inDirection(rest).compactMap { $0["objectId"]?.string }
+        == (ascending ? ["r2", "r3", "r4", "r5"] : ["r3", "r2", "r1", "r0"]))
+    // When the last row taken has gone, by count.
+    let gone = RowWalk.Second(5000, rows.filter { $0["objectId"]?.string != stop.last }, finer: "ferryTime")
+    #expect(resumed.rest(of: gone, after: stop).rows.count == 3)
+    resumed.pass(5000)
+    #expect(resumed.stop == nil && resumed.condition == "created \(ascending ? ">" : "<") 5000")
   }
 
   @Test func `rows without what they are sorted by end nothing and stop nothing`() {
-    var merge = HistoryMerge("rubbish", time: "ferryTime", ascending: true)
-    #expect(
-      merge.merge(["x", .null, row("T", created: 1, time: 2)], [[:], row("P", created: 1)], limit: 10).count == 2)
+    var walk = walk("rubbish")
+    #expect(ids(walk.take(["x", .null, [:], row("a", created: 1)], isFull: false)) == [["a"]])
+    var idle = self.walk(#"{"t":"x","in":{"t":1,"n":-5}}"#)
+    #expect(idle.passed == nil && idle.stop == nil)
+    // A service that answers with what was not asked for is not asked for ever.
+    #expect(ids(idle.take([.null, .null], isFull: true)) == [])
+    #expect(idle.isDone)
   }
 }

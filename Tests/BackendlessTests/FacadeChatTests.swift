@@ -282,8 +282,54 @@ import Testing
       try await service.call("DELETE", "/data/ChatMessage/\(id)", token: ann.token)
       #expect(try await listener.data(of: "deleted") == ["objectId": .string(id)])
       let history = try await history(service, "realtime_example")
-      #expect(history.map(\.text) == ["joined", "hello, edited"])
+      // The notice is no message of the chat: it makes ann a member.
+      #expect(history.map(\.text) == ["hello, edited"])
+      #expect(try await service.chat.members(of: "realtime_example").map(\.name) == ["ann"])
       #expect(history.allSatisfy { $0.author.id.rawValue == ann.id && $0.author.name == "ann" })
+    }
+  }
+
+  @Test func `notices are members who come and go, saved or not, and a setting names them`() async throws {
+    try await Service.serving { service in
+      try await service.publish("joined", to: "room", ["publisherId": "ann"])
+      let row: JSONValue = ["userName": "bob", "messageText": "joined", "channel": "room"]
+      let saved = try await service.call("PUT", "/data/ChatMessage", row).json
+      try await service.publish(saved, to: "room")
+      #expect(try await service.chat.members(of: "room").map(\.name).sorted() == ["ann", "bob"])
+      #expect(try await history(service, "room").isEmpty)
+      // That somebody goes is told by Ferry's mark alone: people do write "left".
+      try await service.publish("left", to: "room", ["publisherId": "ann"])
+      #expect(try await history(service, "room").map(\.text) == ["left"])
+      try await service.publish(
+        "left", to: "room", ["publisherId": "ann", "headers": ["ferry": #"{"notice":"left"}"#]])
+      #expect(try await service.chat.members(of: "room").map(\.name) == ["bob"])
+      try await service.publish(
+        "left", to: "empty", ["publisherId": "ann", "headers": ["ferry": #"{"notice":"left"}"#]])
+    }
+    try await Service.serving(adjust: { $0.fields.joinNotice = nil }) { service in
+      try await service.publish("joined", to: "room", ["publisherId": "ann"])
+      #expect(try await history(service, "room").map(\.text) == ["joined"])
+    }
+  }
+
+  @Test func `whoever comes and goes on the chat page is told of by the app's notice, once`() async throws {
+    try await Service.serving { service in
+      let listener = try await service.connect()
+      try await listener.join("room")
+      // The chat is followed from the first write on.
+      try await service.publish("hello", to: "room")
+      #expect(try await listener.data(of: "m")["message"] == "hello")
+      try await service.chat.join(Author(id: "7", name: "eve"), "room", by: .owner)
+      let came = try await listener.data(of: "m")
+      #expect(came["message"]?["userName"] == "eve" && came["message"]?["messageText"] == "joined")
+      #expect(came["headers"]?["ferry"]?.string?.contains("joined") == true)
+      try await service.chat.leave("7", "room", by: .owner)
+      #expect(try await listener.data(of: "m")["headers"]?["ferry"]?.string?.contains("left") == true)
+      #expect(try await history(service, "room").map(\.text) == ["hello"])
+      // Whose coming was told by the notice is not told of again.
+      try await service.publish("joined", to: "room", ["publisherId": "ann"])
+      #expect(try await listener.data(of: "m")["message"] == "joined")
+      #expect(try await listener.isQuiet())
     }
   }
 }

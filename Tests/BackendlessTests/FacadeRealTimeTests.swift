@@ -211,6 +211,33 @@ import Testing
     }
   }
 
+  @Test func `whoever types by commands is not told of once more, however fast`() async throws {
+    try await Service.serving(clock: ManualClock()) { service in
+      let ann = try await service.user("ann@example.com")
+      let listener = try await service.connect(token: ann.token)
+      try await listener.join("room", messages: nil)
+      listener.subscribe("PUB_SUB_COMMANDS", "k", ["channel": "room"])
+      try await listener.ready()
+      var told = 0
+      for number in 0..<40 {
+        let type: JSONValue = number % 2 == 0 ? "USER_TYPING" : "USER_STOP_TYPING"
+        listener.send("MET_REQ", ["id": "x", "name": "PUB_SUB_COMMAND", "options": ["channel": "room", "type": type]])
+      }
+      // Bob's is told after all that the chat has to tell of ann.
+      var bobs = 0
+      var heard: JSONValue = .null
+      while heard["data"]?["user"] == nil || told < 40 {
+        bobs += 1
+        let bob = Author(id: UserID("bob\(bobs)"), name: "bob")
+        try service.chat.setTyping(Typing(channel: "room", by: bob, on: true), by: .owner)
+        let (name, data) = try await listener.event()
+        guard name == "SUB_RES" else { continue }
+        heard = data["data"] ?? .null
+        if heard["connectionId"]?.string == listener.sid { told += 1 } else { #expect(heard["data"]?["user"] == "bob") }
+      }
+    }
+  }
+
   @Test func `typing in the chat is a command`() async throws {
     try await Service.serving(clock: ManualClock()) { service in
       let listener = try await service.connect()

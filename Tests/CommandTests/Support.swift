@@ -41,6 +41,8 @@ struct Ferry {
           tokens: [secret-token, { token: ann-token, user: ann }]
         facades:
           - { provider: pusher, listen: "127.0.0.1:0", app_id: "1001", key: k, secret: s }
+          - { provider: backendless, listen: "127.0.0.1:0", app_id: APP, api_key: KEY }
+          - { provider: twilio, listen: "127.0.0.1:0", account_sid: AC00000000000000000000000000000001, auth_token: t, api_key: SK00000000000000000000000000000001, api_secret: s, service_sid: IS00000000000000000000000000000001 }
       """)
     return try await Server("serve", config, folder)
   }
@@ -72,6 +74,10 @@ struct Server {
 
   func pusher(_ channel: String, secret: String = "s") -> String {
     (urls["pusher"] ?? "").replacing("http://", with: "pusher+http://k:\(secret)@") + "/apps/1001/\(channel)"
+  }
+
+  func backendless(_ channel: String) -> String {
+    (urls["backendless"] ?? "").replacing("http://", with: "backendless+http://APP:KEY@") + "/\(channel)"
   }
 
   /// The exit code after SIGTERM.

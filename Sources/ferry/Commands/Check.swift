@@ -6,7 +6,10 @@ enum Check {
   static let command = Command(
     name: "check", positional: [],
     summary: "Validate the configuration, reach every account, print what each can do.",
-    options: [Commands.jsonOption, Commands.configOption, Commands.verboseOption],
+    options: [
+      .init("create", nil, "create what the bridges' channels need and is not there: tables, conversations, rooms"),
+      Commands.jsonOption, Commands.configOption, Commands.verboseOption,
+    ],
     notes: "Exit code 0 when everything is well, 78 for the configuration, 69 when an account cannot be reached.",
     run: run)
 
@@ -15,6 +18,8 @@ enum Check {
     let provider: String
     let ok: Bool
     let error: String?
+    /// With `--create`.
+    let created: [String]?
     let capabilities: Capabilities
   }
 
@@ -33,20 +38,35 @@ enum Check {
     var code: Int32 = 0
     for (section, provider) in accounts {
       var failure: FerryError?
-      do throws(FerryError) { _ = try await provider.channels() } catch { failure = error }
+      var created: [String]?
+      do throws(FerryError) {
+        _ = try await provider.channels()
+        if arguments.has("create") { created = try await create(section, provider, configuration) }
+      } catch { failure = error }
       if let failure { code = max(code, ExitCode.of(failure)) }
       let line = Line(
         account: section.name.rawValue, provider: section.provider, ok: failure == nil, error: failure?.message,
-        capabilities: provider.capabilities)
+        created: created, capabilities: provider.capabilities)
       if arguments.has("json") {
         Terminal.output(try Terminal.json(line))
       } else {
         let state = failure.map { "FAILED: \($0.message)" } ?? "reached"
         Terminal.output("\(section.name) (\(section.provider)): \(state)")
+        for thing in created ?? [] { Terminal.output("  created: \(thing)") }
+        if created == [] { Terminal.output("  created: nothing, all is there") }
         Terminal.output("  can: \(ProvidersCommand.powers(of: provider.capabilities).joined(separator: ", "))")
       }
     }
     return code
+  }
+
+  /// What the channels need that the bridges name.
+  private static func create(
+    _ section: AccountSection, _ provider: any ChatProvider, _ configuration: Configuration
+  ) async throws(FerryError) -> [String] {
+    guard let provider = provider as? any SetupProvider else { return [] }
+    let channels = Set(configuration.bridges.flatMap(\.addresses).filter { $0.account == section.name }.map(\.channel))
+    return try await provider.setUp(channels.sorted())
   }
 }
 

@@ -1,65 +1,40 @@
 """The Backendless facade as its own process, and Socket.IO clients of both generations pointed at it."""
 import json
-import os
 import pathlib
 import queue
-import signal
 import subprocess
 import sys
 import threading
-import time
 import urllib.parse
 
 import pytest
 import requests
 
-ROOT = pathlib.Path(__file__).resolve().parents[3]
-FERRY = os.environ.get("FERRY_BIN", str(ROOT / ".build/debug/ferry"))
+from served import PATIENCE, ROOT, Served
+
 PYTHON = {4: sys.executable, 3: str(ROOT / ".venv-eio3/bin/python")}
 APP_ID, KEY = "DE300000-0000-0000-0000-000000000001", "DE300000-0000-0000-0000-0000000000AA"
-PATIENCE = 60
 
 
-class Facade:
-    """`ferry serve` with a Backendless facade alone. It may be killed and started again on its port."""
+class Facade(Served):
+    """The Backendless facade alone."""
+
+    name = "backendless"
 
     def __init__(self, folder):
-        self.folder = folder
-        self.port = 0
-        self.process = None
+        super().__init__(folder)
         self.peers = []
 
-    def start(self):
-        config = self.folder / "serve.yaml"
+    def section(self):
         facade = {
-            "provider": "backendless", "listen": f"127.0.0.1:{self.port}", "app_id": APP_ID, "api_key": KEY,
+            "provider": "backendless", "listen": self.listen, "app_id": APP_ID, "api_key": KEY,
             "rehearsal": {"token": "rehearse"}}
-        # JSON is YAML.
-        config.write_text(json.dumps({"serve": {"data": str(self.folder / "data"), "facades": [facade]}}))
-        ready = self.folder / "ready.json"
-        ready.unlink(missing_ok=True)
-        log = self.folder / "log"
-        with open(log, "ab") as output:
-            self.process = subprocess.Popen(
-                [FERRY, "serve", "--config", str(config), "--ready-file", str(ready)],
-                stdin=subprocess.DEVNULL, stdout=output, stderr=output)
-        end = time.monotonic() + PATIENCE
-        while not ready.exists():
-            assert self.process.poll() is None and time.monotonic() < end, log.read_text()
-            time.sleep(0.005)
-        self.url = json.loads(ready.read_text())["backendless"]
-        self.port = urllib.parse.urlsplit(self.url).port
-
-    def kill(self):
-        self.process.send_signal(signal.SIGKILL)
-        self.process.wait()
+        return {"facades": [facade]}
 
     def stop(self):
         for peer in self.peers:
             peer.close()
-        if self.process.poll() is None:
-            self.process.send_signal(signal.SIGTERM)
-            assert self.process.wait(timeout=PATIENCE) == 0, (self.folder / "log").read_text()[-2000:]
+        super().stop()
 
     def call(self, method, path, body=None, token=None, status=200, **more):
         """A call of the REST API: its JSON, or its text where there is none."""
@@ -85,7 +60,7 @@ class Facade:
         peer = Peer(generation, f"{self.url}/?{query}", transports)
         self.peers.append(peer)
         if joins:
-            peer.expect("connect")
+            peer.connected()
         return peer
 
 
@@ -103,6 +78,11 @@ class Peer:
         for line in self.process.stdout:
             self.said.put(json.loads(line))
         self.said.put({"event": "eof", "data": None})
+
+    def connected(self):
+        """Waits until the library would tell of the connection's end too: each generation says the two in its order."""
+        said = {self.said.get(timeout=PATIENCE)["event"] for _ in range(2)}
+        assert said == {"connect", "transport"}, said
 
     def expect(self, event):
         """The data of the next event of that name; what says nothing about the chat is passed over."""

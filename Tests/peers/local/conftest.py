@@ -1,11 +1,6 @@
 """The local server as its own process, and its OpenAPI document."""
 import http.client
 import json
-import os
-import pathlib
-import signal
-import subprocess
-import time
 import urllib.parse
 
 import jsonschema
@@ -14,55 +9,21 @@ import referencing
 import referencing.jsonschema
 import yaml
 
-ROOT = pathlib.Path(__file__).resolve().parents[3]
-FERRY = os.environ.get("FERRY_BIN", str(ROOT / ".build/debug/ferry"))
+from served import ROOT, Served
+
 DOCUMENT = yaml.safe_load((ROOT / "providers/local/openapi.yaml").read_text())
 DRAFT = referencing.jsonschema.DRAFT202012
 REGISTRY = referencing.Registry().with_resource("urn:api", DRAFT.create_resource(DOCUMENT))
 
 
-class Server:
-    """`ferry serve` with a local server alone, in a folder. It may be killed and started again on its port."""
+class Server(Served):
+    """The local server alone."""
 
-    def __init__(self, folder):
-        self.folder = folder
-        self.port = 0
-        self.process = None
+    name = "local"
 
-    def start(self):
-        config = self.folder / "serve.yaml"
-        config.write_text(f"""
-serve:
-  data: {self.folder}/data
-  local:
-    listen: 127.0.0.1:{self.port}
-    file_bytes: 6 MiB
-    tokens:
-      - owner
-      - {{ token: adas, user: ada }}
-      - {{ token: mods, user: mo, moderator: true }}
-""")
-        ready = self.folder / "ready.json"
-        ready.unlink(missing_ok=True)
-        self.log = open(self.folder / "log", "ab")
-        self.process = subprocess.Popen(
-            [FERRY, "serve", "--config", str(config), "--ready-file", str(ready)],
-            stdin=subprocess.DEVNULL, stdout=self.log, stderr=self.log)
-        end = time.monotonic() + 30
-        while not ready.exists():
-            assert self.process.poll() is None and time.monotonic() < end, (self.folder / "log").read_text()
-            time.sleep(0.005)
-        self.url = json.loads(ready.read_text())["local"]
-        self.port = urllib.parse.urlsplit(self.url).port
-
-    def kill(self):
-        self.process.send_signal(signal.SIGKILL)
-        self.process.wait()
-
-    def stop(self):
-        if self.process.poll() is None:
-            self.process.send_signal(signal.SIGTERM)
-            assert self.process.wait(timeout=20) == 0, (self.folder / "log").read_text()[-2000:]
+    def section(self):
+        tokens = ["owner", {"token": "adas", "user": "ada"}, {"token": "mods", "user": "mo", "moderator": True}]
+        return {"local": {"listen": self.listen, "file_bytes": "6 MiB", "tokens": tokens}}
 
     def request(self, method, path, body=None, token="owner", headers=None):
         """(status, headers, bytes) of one request on a connection of its own."""

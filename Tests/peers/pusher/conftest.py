@@ -4,10 +4,6 @@ import hmac
 import http.client
 import http.server
 import json
-import os
-import pathlib
-import signal
-import subprocess
 import threading
 import time
 import urllib.parse
@@ -16,54 +12,33 @@ import pusher
 import pysher
 import pytest
 
-ROOT = pathlib.Path(__file__).resolve().parents[3]
-FERRY = os.environ.get("FERRY_BIN", str(ROOT / ".build/debug/ferry"))
+from served import FERRY, Served  # noqa: F401: for tests
+
 APP_ID, KEY, SECRET = "1001", "demo-key", "demo-secret"
 
 
-class Facade:
-    """`ferry serve` with a Pusher facade alone. It may be killed and started again on its port."""
+class Facade(Served):
+    """The Pusher facade alone."""
 
+    name = "pusher"
     key, secret, app_id = KEY, SECRET, APP_ID
 
     def __init__(self, folder, **settings):
         """`settings` are further keys of its configuration."""
-        self.folder = folder
+        super().__init__(folder)
         self.settings = settings
-        self.port = 0
-        self.process = None
         self.subscribers = []
 
-    def start(self):
-        config = self.folder / "serve.yaml"
+    def section(self):
         facade = {
-            "provider": "pusher", "listen": f"127.0.0.1:{self.port}", "app_id": APP_ID, "key": KEY, "secret": SECRET,
+            "provider": "pusher", "listen": self.listen, "app_id": APP_ID, "key": KEY, "secret": SECRET,
             **self.settings}
-        # JSON is YAML.
-        config.write_text(json.dumps({"serve": {"data": str(self.folder / "data"), "facades": [facade]}}))
-        ready = self.folder / "ready.json"
-        ready.unlink(missing_ok=True)
-        log = self.folder / "log"
-        with open(log, "ab") as output:
-            self.process = subprocess.Popen(
-                [FERRY, "serve", "--config", str(config), "--ready-file", str(ready)],
-                stdin=subprocess.DEVNULL, stdout=output, stderr=output)
-        end = time.monotonic() + 30
-        while not ready.exists():
-            assert self.process.poll() is None and time.monotonic() < end, log.read_text()
-            time.sleep(0.005)
-        self.port = urllib.parse.urlsplit(json.loads(ready.read_text())["pusher"]).port
-
-    def kill(self):
-        self.process.send_signal(signal.SIGKILL)
-        self.process.wait()
+        return {"facades": [facade]}
 
     def stop(self):
         for subscriber in self.subscribers:
             subscriber.close()
-        if self.process.poll() is None:
-            self.process.send_signal(signal.SIGTERM)
-            assert self.process.wait(timeout=20) == 0, (self.folder / "log").read_text()[-2000:]
+        super().stop()
 
     def http(self, **changes):
         """The official HTTP library."""

@@ -1,15 +1,14 @@
 """A bridge of all four services."""
 import hashlib
 import json
-import os
 import random
 import threading
 import time
 import urllib.request
 
 import pytest
-from bridge import Local, Subscriber, conversation, wait_until
-from four import APP_ID, APP_KEY, Four
+from bridge import Local, Subscriber, conversation, official, wait_until
+from four import APP_ID, APP_KEY, CHANNEL, Four
 from test_replay import Gate
 
 EVENTS = ["new_message", "message_updated", "message_deleted", "user_typing", "user_joined", "message_read"]
@@ -46,54 +45,87 @@ def at_app(four):
     return [(row["userName"], row["messageText"] or "") for row in four.rows()]
 
 
-def replay(four, expected, say):
-    """Says everything while the relay is ended and started again ten times and the Backendless side is out of reach
-    for ten seconds."""
+def kill_and_part(four, kills):
+    """Ends the relay so many times and starts it again; the Backendless side is out of reach for thirty seconds."""
     generator = random.Random(4)
-
-    def write():
-        for author, text in expected:
-            say(author, text)
-
-    writer = threading.Thread(target=write)
-    writer.start()
     for kill in range(10):
         if kill == 5:
             four.gate.shut()
-            time.sleep(10)
+            time.sleep(30)
             four.gate.is_open = True
         time.sleep(generator.uniform(0.2, 1.0))
-        four.relay.kill()
-        four.start()
-    writer.join()
+        if kill < kills:
+            four.relay.kill()
+            four.start()
 
 
-# Runs when asked for: it passed once in three runs. In the others rows of one second came in another order after
-# a restart, or some come late. Not solved yet.
-@pytest.mark.skipif("FERRY_UNSOLVED" not in os.environ, reason="not solved yet; FERRY_UNSOLVED=1 runs it")
-@pytest.mark.timeout(600)
-def test_from_backendless_to_the_others_through_ten_kills_and_an_outage(gated):
+def wait_for_all(there, count):
+    """Looks seldom: reading everything is work for whoever should be writing it."""
+    end = time.monotonic() + 900
+    while len(there()) < count:
+        assert time.monotonic() < end, len(there())
+        time.sleep(1)
+
+
+def sayer(four, source):
+    """How somebody says something at that service."""
+    if source == "backendless":
+        return four.say
+    if source == "twilio":
+        return lambda author, text: four.conversation.messages.create(author=author, body=text or "\u200b")
+    if source == "pusher":
+        client = official(four.urls["pusher"])
+        return lambda author, text: client.trigger("chatroom", "new_message", {"sender": author, "text": text})
+    local, number = Local(four.urls["local"]), iter(range(10**9))
+    return lambda author, text: local.post("lobby", author, text, f"log-{next(number)}")
+
+
+@pytest.mark.timeout(2400)
+@pytest.mark.parametrize("source", ["local", "pusher", "twilio", "backendless"])
+def test_a_conversation_reaches_the_three_others_through_ten_kills_and_an_outage(gated, source):
     expected = conversation()
     subscriber = Subscriber(gated.urls["pusher"], "chatroom", ["new_message"])
     gated.start_ready()
-    replay(gated, expected, gated.say)
-    wait_until(lambda: len(at_local(gated)) >= len(expected), 240, "everything in the local room")
-    wait_until(lambda: len(at_pusher(subscriber)) >= len(expected), 240, "everything at Pusher")
-    wait_until(lambda: len(at_twilio(gated)) >= len(expected), 240, "everything at Twilio")
-    assert at_local(gated) == expected
-    assert at_pusher(subscriber) == expected
-    assert at_twilio(gated) == expected
+    say = sayer(gated, source)
+    writer = threading.Thread(target=lambda: [say(author, text) for author, text in expected])
+    writer.start()
+    # What is said at Pusher while nobody listens is lost: it keeps nothing.
+    kill_and_part(gated, kills=0 if source == "pusher" else 10)
+    writer.join()
+    for there in (lambda: at_local(gated), lambda: at_pusher(subscriber), lambda: at_twilio(gated), lambda: at_app(gated)):
+        wait_for_all(there, len(expected))
+        assert there() == expected
     subscriber.close()
 
 
-@pytest.mark.timeout(600)
-def test_from_the_local_room_to_backendless_through_ten_kills_and_an_outage(gated):
-    expected = conversation()
-    gated.start_ready()
-    local, number = Local(gated.urls["local"]), iter(range(10**9))
-    replay(gated, expected, lambda a, t: local.post("lobby", a, t, f"log-{next(number)}"))
-    wait_until(lambda: len(at_app(gated)) >= len(expected), 240, "everything at Backendless")
-    assert at_app(gated) == expected
+@pytest.mark.timeout(900)
+def test_services_that_are_killed_and_started_again_lose_and_repeat_nothing(four):
+    expected = [("ann", f"number {number}") for number in range(300)]
+    four.start_ready()
+
+    def until_it_succeeds(*call):
+        while True:
+            try:
+                return four.rest(*call)
+            except OSError:
+                time.sleep(0.05)
+
+    def write():
+        for number, (author, text) in enumerate(expected):
+            row = {"objectId": f"row-{number}", "userName": author, "messageText": text, "channel": CHANNEL}
+            saved = until_it_succeeds("PUT", "/data/ChatMessage/upsert", row)
+            until_it_succeeds("POST", f"/messaging/{CHANNEL}", {"message": saved, "publisherId": author})
+
+    writer = threading.Thread(target=write)
+    writer.start()
+    for _ in range(3):
+        time.sleep(1)
+        four.kill_services()
+    writer.join()
+    four.local = Local(four.urls["local"])
+    for there in (lambda: at_local(four), lambda: at_twilio(four), lambda: at_app(four)):
+        wait_for_all(there, len(expected))
+        assert there() == expected
 
 
 @pytest.mark.timeout(300)
@@ -129,7 +161,7 @@ def test_edits_deletes_images_and_joins_go_from_and_to_backendless(four):
 
     # A join notice of the app is a join, not a message.
     four.say("eve", "joined")
-    members = lambda: four.local.call("GET", "/v1/rooms/lobby/members")["members"]
+    members = lambda: four.local.call("GET", "/v1/rooms/lobby/members").get("members", [])
     wait_until(lambda: any(m["name"] == "eve" for m in members()), 30, "eve in the local room")
     assert ("eve", "joined") not in at_local(four)
     subscriber.close()

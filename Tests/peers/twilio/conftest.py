@@ -3,14 +3,8 @@ import base64
 import http.client
 import http.server
 import json
-import os
-import pathlib
-import signal
-import subprocess
 import threading
-import time
 import urllib.parse
-import urllib.request
 
 import pytest
 from twilio.http.http_client import TwilioHttpClient
@@ -18,9 +12,8 @@ from twilio.request_validator import RequestValidator
 from twilio.rest import Client
 
 from contract import Contract
+from served import FERRY, Served  # noqa: F401: for tests
 
-ROOT = pathlib.Path(__file__).resolve().parents[3]
-FERRY = os.environ.get("FERRY_BIN", str(ROOT / ".build/debug/ferry"))
 ACCOUNT = "AC00000000000000000000000000000001"
 KEY = "SK00000000000000000000000000000001"
 SERVICE = "IS00000000000000000000000000000001"
@@ -28,58 +21,17 @@ TOKEN, SECRET = "demo-auth-token", "demo-api-secret"
 CONTRACT = Contract()
 
 
-class Facade:
-    """`ferry serve` with a Twilio facade alone. It may be killed and started again on its port."""
+class Facade(Served):
+    """The Twilio facade alone."""
 
-    def __init__(self, folder, more=""):
-        self.folder = folder
-        self.more = more
-        self.port = 0
-        self.process = None
+    name = "twilio"
 
-    def start(self):
-        config = self.folder / "serve.yaml"
-        config.write_text(f"""
-serve:
-  data: {self.folder}/data
-  facades:
-    - provider: twilio
-      listen: 127.0.0.1:{self.port}
-      account_sid: {ACCOUNT}
-      auth_token: {TOKEN}
-      api_key: {KEY}
-      api_secret: {SECRET}
-      service_sid: {SERVICE}
-      conversations: [lobby]
-      post_webhook_retry_count: 2
-      rehearsal: {{ token: rehearse }}
-{self.more}
-""")
-        ready = self.folder / "ready.json"
-        ready.unlink(missing_ok=True)
-        log = self.folder / "log"
-        with open(log, "ab") as output:
-            self.process = subprocess.Popen(
-                [FERRY, "serve", "--config", str(config), "--ready-file", str(ready)],
-                stdin=subprocess.DEVNULL, stdout=output, stderr=output)
-        end = time.monotonic() + 60
-        while not ready.exists():
-            assert self.process.poll() is None and time.monotonic() < end, log.read_text()
-            time.sleep(0.005)
-        self.port = urllib.parse.urlsplit(json.loads(ready.read_text())["twilio"]).port
-
-    @property
-    def url(self):
-        return f"http://127.0.0.1:{self.port}"
-
-    def kill(self):
-        self.process.send_signal(signal.SIGKILL)
-        self.process.wait()
-
-    def stop(self):
-        if self.process.poll() is None:
-            self.process.send_signal(signal.SIGTERM)
-            assert self.process.wait(timeout=30) == 0, (self.folder / "log").read_text()[-2000:]
+    def section(self):
+        facade = {
+            "provider": "twilio", "listen": self.listen, "account_sid": ACCOUNT, "auth_token": TOKEN, "api_key": KEY,
+            "api_secret": SECRET, "service_sid": SERVICE, "conversations": ["lobby"], "post_webhook_retry_count": 2,
+            "rehearsal": {"token": "rehearse"}}
+        return {"facades": [facade]}
 
     def client(self, *credentials):
         """The official client; its base URL is all that is changed. Every answer is held against the document."""

@@ -72,8 +72,8 @@ extension BackendlessAdapter {
       if let node = mapping.optional("fields") { fields = try ChatFieldNames(try node.mapping()) }
       if let node = mapping.optional("typing") { try commands.readTyping(try node.mapping()) }
       if let node = mapping.optional("reads") { try commands.readMarks(try node.mapping()) }
-      if let node = mapping.optional("join_notice") { joinNotice = try Self.notice(node) }
-      if let node = mapping.optional("leave_notice") { leaveNotice = try Self.notice(node) }
+      if let node = mapping.optional("join_notice") { joinNotice = try ChatFields.notice(node) }
+      if let node = mapping.optional("leave_notice") { leaveNotice = try ChatFields.notice(node) }
       try readConnection(mapping)
       if let node = mapping.optional("files_folder") { filesFolder = try Self.folder(node) }
       try mapping.finish()
@@ -118,15 +118,6 @@ extension BackendlessAdapter {
         rest.unicodeScalars.allSatisfy({ !"?#@\\\"".unicodeScalars.contains($0) && $0.value > 0x20 })
       else { throw node.error("an address is written https://HOST, with a port and a path where needed") }
       return text
-    }
-
-    /// A notice's text, or `false` for none.
-    private static func notice(_ node: ConfigNode) throws(FerryError) -> String? {
-      if let isOn = try? node.bool() {
-        if isOn { throw node.error("write the notice's text, or false for none") }
-        return nil
-      }
-      return try node.nonEmptyString()
     }
 
     private static func folder(_ node: ConfigNode) throws(FerryError) -> String {

@@ -12,10 +12,11 @@ extension BackendlessAPI {
   /// Rows of which the condition holds, at most `limit` and never more than a page. A table or column that is not
   /// there throws `notFound`.
   func rows(
-    of table: String, where condition: String, sortBy: String, limit: Int = pageSize, doing: String
+    of table: String, where condition: String, sortBy: String, limit: Int = pageSize, offset: Int = 0, doing: String
   ) async throws(FerryError) -> [JSONValue] {
     var body: [String: JSONValue] = [
-      "pageSize": .integer(Int64(min(max(limit, 1), Self.pageSize))), "offset": 0, "sortBy": .string(sortBy),
+      "pageSize": .integer(Int64(min(max(limit, 1), Self.pageSize))), "offset": .integer(Int64(offset)),
+      "sortBy": .string(sortBy),
     ]
     if !condition.isEmpty { body["where"] = .string(condition) }
     let answer = try await call("POST", Self.path(table, "find"), .object(body), isReading: true, doing: doing)
@@ -52,6 +53,16 @@ extension BackendlessAPI {
     } catch  where error.code == .notFound {
       return
     }
+  }
+
+  /// Creates rows or changes them where they are there, at most 100, in the order given: repeating it is harmless. The
+  /// service tells nobody more than their ids.
+  /// Source: https://backendless.com/docs/rest/data_bulk_upsert.html
+  func upsertAll(_ rows: [JSONValue], in table: String, doing: String) async throws(FerryError) {
+    guard rows.count <= Self.pageSize else {
+      throw FerryError(.badRequest, "Could not \(doing): one request saves \(Self.pageSize) rows at most.")
+    }
+    _ = try await call("PUT", "/data/bulkupsert/" + Self.segment(table), .array(rows), doing: doing)
   }
 
   /// At most 100 rows, in the order given; their ids.

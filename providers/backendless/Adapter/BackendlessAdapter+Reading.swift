@@ -45,8 +45,29 @@ extension BackendlessAdapter {
   }
 
   private static let mostChannels = 500
+}
 
-  // MARK: Preparing
+extension BackendlessAdapter: SetupProvider {
+  /// The chat table with its columns; channels need nothing of their own.
+  package func setUp(_ channels: [ChannelID]) async throws(FerryError) -> [String] {
+    for channel in channels { _ = try checked(channel) }
+    guard let table = settings.table else { return [] }
+    // The service refuses to compare a column that is not there.
+    let columns = columns.map { "\($0) is null" }.joined(separator: " or ")
+    do throws(FerryError) {
+      _ = try await api.rows(of: table, where: columns, sortBy: "created asc", limit: 1, doing: "look at the table")
+      return []
+    } catch  where error.code == .notFound {
+      return [try await prepare()]
+    }
+  }
+
+  /// Those that Ferry writes.
+  private var columns: [String] {
+    let fields = settings.fields
+    return [fields.author[0], fields.text[0], fields.picture[0], fields.channel, fields.time, fields.ferry]
+      .compactMap { $0 }.sorted()
+  }
 
   /// Creates the chat table, or the columns it lacks, by saving a row with all of them and deleting it again; texts long
   /// enough for the service to make long columns of them. Returns what was done, for people.
@@ -62,49 +83,49 @@ extension BackendlessAdapter {
       fields.picture[0]: .string(long), fields.time: .integer(clock.now().milliseconds), fields.ferry: .string(long),
     ]
     if let channel = fields.channel { row[channel] = .string("ferry-check") }
-    let names = row.keys.filter { $0 != "objectId" }.sorted()
     deletions.note(id, nil)
     _ = try await api.upsert(.object(row), in: table, doing: "prepare the table")
     try await api.delete(id, of: table, doing: "delete the row that prepared the table")
-    return "the table \(table) has the columns \(names.joined(separator: ", "))"
+    return "the table \(table) with the columns \(columns.joined(separator: ", "))"
   }
 }
 
 extension BackendlessAdapter: HistoryProvider {
-  /// In the order of the messages' times. Rows without a time of their own have the service's, in whole seconds.
-  ///
-  /// Two lists, each in an order that the service can go on from anywhere, made into one.
+  /// In the order of `RowWalk`, which is that of the messages' saving: the order in which whoever listened had them.
   package func history(
     of channel: ChannelID, order: HistoryOrder, after cursor: Cursor?, limit: Int
   ) async throws(FerryError) -> HistoryPage {
     let table = try table(doing: "read the history")
-    let limit = min(max(limit, 1), BackendlessAPI.pageSize)
+    let limit = max(limit, 1)
     let own = try condition(channel)
     let scope = own.isEmpty ? nil : own
-    let time = settings.fields.time
-    var merge = HistoryMerge(cursor, time: time, ascending: order == .oldestFirst)
-    // A table that has no column for the time has none of Ferry's rows, but may have others.
-    let timed = try await rows(of: table, [scope, "\(time) is not null"], along: merge.timed, limit)
-    let kind = timed == nil ? nil : "\(time) is null"
-    let plain = try await rows(of: table, [scope, kind], along: merge.plain, limit)
-    let rows = merge.merge(timed ?? [], plain ?? [], limit: limit)
-    let messages = rows.compactMap { row -> Message? in
-      if case .message(let said)? = reader.row(row) { said.message } else { nil }
+    var walk = RowWalk(cursor, by: "created", finer: settings.fields.time, ascending: order == .oldestFirst)
+    var messages: [Message] = []
+    var notices: [Event] = []
+    while messages.count < limit, !walk.isDone {
+      let before = walk
+      let (seconds, after) = try await api.seconds(of: table, where: [scope], along: walk, doing: "read the history")
+      walk = after
+      var earlier: RowWalk.Second?
+      reading: for second in seconds {
+        for (index, row) in walk.inDirection(second).enumerated() {
+          if messages.count == limit {
+            walk = before.stopped(in: second, at: index, after: earlier)
+            break reading
+          }
+          switch reader.row(row) {
+          case .message(let said): messages.append(said.message)
+          case .notice(let notice, let membership, let id, let time):
+            notices.append(
+              Event(
+                key: EventKey(id), channel: channel, time: time,
+                kind: notice == .joined ? .joined(membership) : .left(membership)))
+          case nil: break
+          }
+        }
+        earlier = second
+      }
     }
-    return HistoryPage(messages: messages, next: merge.next)
-  }
-
-  /// Nil where the table, or a column of it, is not there.
-  private func rows(
-    of table: String, _ parts: [String?], along walk: RowWalk, _ limit: Int
-  ) async throws(FerryError) -> [JSONValue]? {
-    if walk.isDone { return [] }
-    do throws(FerryError) {
-      return try await api.rows(
-        of: table, where: Condition.all(parts + [walk.condition]), sortBy: walk.sort, limit: limit,
-        doing: "read the history")
-    } catch  where error.code == .notFound {
-      return nil
-    }
+    return HistoryPage(messages: messages, notices: notices, next: walk.cursor)
   }
 }

@@ -52,6 +52,9 @@ extension BackendlessAdapter {
   }
 
   /// A row that was saved and perhaps not published is published again: whoever has it knows it by its id.
+  ///
+  /// Apps that do not look at ids show it twice then. So this is done for what the relay asks about, whose outcome is
+  /// unknown, and for a person's post only as long as somebody may be repeating it because it failed.
   package func find(_ key: SendKey, in channel: ChannelID) async throws(FerryError) -> Finding {
     let name = try checked(channel)
     let id = ChatWriter.objectID(key, in: channel)
@@ -60,7 +63,7 @@ extension BackendlessAdapter {
         ? .unknown(reason: "The account keeps no table, and the message has not been heard.") : .found(MessageID(id))
     }
     guard let row = try await api.row(id, of: table, doing: "look for a message") else { return .absent }
-    guard echoes[id] == nil else { return .found(MessageID(id)) }
+    guard echoes[id] == nil, isPerhapsUnpublished(row) else { return .found(MessageID(id)) }
     do throws(FerryError) {
       try await publish(row, id, table, to: channel, name)
     } catch  where error.didNotAct {
@@ -69,6 +72,14 @@ extension BackendlessAdapter {
     }
     echoes.note(id, true)
     return .found(MessageID(id))
+  }
+
+  private static let repeatTime = Duration.seconds(300)
+
+  private func isPerhapsUnpublished(_ row: JSONValue) -> Bool {
+    if FerryMark(row[settings.fields.ferry])?.stamp != nil { return true }
+    guard let created = ChatReader.time(row["created"]) else { return true }
+    return created.advanced(by: Self.repeatTime) > clock.now()
   }
 }
 

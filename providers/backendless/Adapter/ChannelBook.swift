@@ -62,9 +62,6 @@ struct ChannelBook: Sendable {
 
   func isKnown(_ id: MessageID) -> Bool { known[id].map { !$0.isDeleted } ?? false }
 
-  /// Whether its coming was reported, or its going.
-  func isPosted(_ id: MessageID) -> Bool { known[id].map { $0.isPosted || $0.isDeleted } ?? false }
-
   /// Rows that were there when last heard of, the newest first.
   func live(_ count: Int) -> [MessageID] {
     Array(order.reversed().lazy.filter { known[$0].map { $0.isRow && !$0.isDeleted } ?? false }.prefix(count))

@@ -3,8 +3,10 @@ import FerryRuntime
 
 /// What the table says: all that was missed, in its order.
 extension ChannelFeed {
-  /// How long what was found in the table may still be on its way by itself.
-  private static let candidateTime = Duration.seconds(3)
+  /// How many of the last messages are looked at for deletions after nobody has listened.
+  private static let longWindow = 1000
+  /// A condition that is much longer is refused.
+  private static let longestList = 6000
 
   // MARK: When
 
@@ -19,9 +21,9 @@ extension ChannelFeed {
           try await beginHere(channel)
           await reportGap(channel)
         } else {
-          try await readNew(channel, isCatchingUp: true)
+          try await readNew(channel)
           try await readChanged(channel)
-          try await readGone(channel)
+          try await readGone(channel, of: max(adapter.settings.pollWindow, Self.longWindow))
         }
         let next = now.advanced(by: adapter.settings.pollInterval)
         rooms[channel]?.nextPoll = next
@@ -44,9 +46,9 @@ extension ChannelFeed {
   mutating func poll(_ channel: ChannelID) async throws(FerryError) {
     do throws(FerryError) {
       if rooms[channel]?.cursor == nil { return try await beginHere(channel) }
-      try await readNew(channel, isCatchingUp: false)
+      try await readNew(channel)
       try await readChanged(channel)
-      try await readGone(channel)
+      try await readGone(channel, of: adapter.settings.pollWindow)
     } catch {
       if Task.isCancelled { throw .cancelled() }
       adapter.logger.warning("\(channel) could not be compared with its table: \(error)")
@@ -115,109 +117,85 @@ extension ChannelFeed {
 
   // MARK: New rows
 
-  /// Rows since the cursor, less a margin, in their order: by the service's second, then by their own time where they
-  /// have one.
-  private mutating func readNew(_ channel: ChannelID, isCatchingUp: Bool) async throws(FerryError) {
+  /// Rows since the cursor, less a margin, in their order. What of it was heard of before is no news, and what is still
+  /// on its way will not be: so nothing that is found has to wait.
+  private mutating func readNew(_ channel: ChannelID) async throws(FerryError) {
     guard let cursor = rooms[channel]?.cursor else { return }
-    let own = try own(channel)
-    var walk = RowWalk(by: "created", ascending: true)
-    var second: [(said: ChatReader.Said, asOf: UInt64)] = []
-    var newest: Int64 = 0
+    let scope = [try own(channel), "created >= \(cursor.createdSince)"]
+    let table = try adapter.table(doing: "read the table")
+    var walk = RowWalk(by: "created", finer: adapter.settings.fields.time, ascending: true)
     while !walk.isDone {
       let asOf = rooms[channel]?.book.mark ?? 0
-      let page = try await rows(
-        where: [own, walk.condition ?? "created >= \(cursor.createdSince)"], sortBy: walk.sort)
-      let new = walk.new(page)
-      for row in new {
-        guard let (created, id) = walk.place(of: row) else { continue }
-        if created != walk.time {
-          found(&second, in: channel, isCatchingUp)
-          // A long absence is handed over as it is read, lest everything be kept in memory.
-          if isCatchingUp, events.count >= Self.batch { try await move(channel, created: newest) }
+      let (seconds, next) = try await adapter.api.seconds(
+        of: table, where: scope, along: walk, doing: "read the table")
+      walk = next
+      for second in seconds {
+        for row in second.rows {
+          guard let (created, id) = walk.place(of: row), cursor.floor?.admits(created, id) != false,
+            case .message(let said)? = adapter.reader.row(row)
+          else { continue }
+          observe(said, .listed(asOf: asOf), in: channel)
         }
-        walk.pass(row)
-        newest = max(newest, created)
-        if cursor.floor?.admits(created, id) != false, case .message(let said)? = adapter.reader.row(row) {
-          second.append((said, asOf))
-        }
-      }
-      walk.endPage(isLast: page.count < BackendlessAPI.pageSize, isIdle: new.isEmpty)
-    }
-    found(&second, in: channel, isCatchingUp)
-    // While candidates wait, the cursor does too: they are read again if they are lost with this process.
-    if rooms[channel]?.candidates.isEmpty == true { try await move(channel, created: newest) }
-  }
-
-  private mutating func found(
-    _ second: inout [(said: ChatReader.Said, asOf: UInt64)], in channel: ChannelID, _ isCatchingUp: Bool
-  ) {
-    let due = now.advanced(by: Self.candidateTime)
-    for (said, asOf) in Self.ordered(second) {
-      if !isCatchingUp, rooms[channel]?.book.isPosted(said.message.id) == false {
-        rooms[channel]?.candidates.append((said, asOf))
-        if rooms[channel]?.candidatesDue == nil { rooms[channel]?.candidatesDue = due }
-      } else {
-        observe(said, .listed(asOf: asOf), in: channel)
+        // A long absence is handed over as it is read, lest everything be kept in memory.
+        if events.count >= Self.batch { try await move(channel, created: second.time) }
       }
     }
-    second = []
-  }
-
-  /// Those of one second whose times are finer, by these; all others stay as they are.
-  private static func ordered(
-    _ second: [(said: ChatReader.Said, asOf: UInt64)]
-  ) -> [(said: ChatReader.Said, asOf: UInt64)] {
-    second.enumerated().sorted { left, right in
-      let (one, two) = (left.element.said.message.time, right.element.said.message.time)
-      return one == two ? left.offset < right.offset : one < two
-    }.map(\.element)
-  }
-
-  /// What nobody has told of in the meantime, nobody will.
-  mutating func settleCandidates(_ channel: ChannelID) {
-    guard let candidates = rooms[channel]?.candidates else { return }
-    rooms[channel]?.candidates = []
-    rooms[channel]?.candidatesDue = nil
-    for (said, asOf) in candidates { observe(said, .listed(asOf: asOf), in: channel) }
+    try await move(channel, created: walk.passed)
   }
 
   // MARK: Changes
 
   private mutating func readChanged(_ channel: ChannelID) async throws(FerryError) {
     guard let cursor = rooms[channel]?.cursor else { return }
-    let own = try own(channel)
-    var walk = RowWalk(by: "updated", ascending: true)
+    let scope = [try own(channel), "updated >= \(cursor.updatedSince)"]
+    let table = try adapter.table(doing: "read the table")
+    var walk = RowWalk(by: "updated", finer: "", ascending: true)
     while !walk.isDone {
       let asOf = rooms[channel]?.book.mark ?? 0
-      let page = try await rows(
-        where: [own, walk.condition ?? "updated >= \(cursor.updatedSince)"], sortBy: walk.sort)
-      let new = walk.new(page)
-      for row in new {
-        walk.pass(row)
-        guard let (updated, id) = walk.place(of: row) else { continue }
-        let isOld = updated <= cursor.floor?.updated ?? .min
-        guard !isOld || rooms[channel]?.book.isKnown(MessageID(id)) == true,
-          case .message(let said)? = adapter.reader.row(row)
-        else { continue }
-        observe(said, .listedAsChanged(asOf: asOf), in: channel)
+      let page = try await rows(where: scope + [walk.condition], sortBy: walk.sort)
+      switch walk.take(page, isFull: page.count >= BackendlessAPI.pageSize) {
+      case .seconds(let seconds): for second in seconds { changed(second.rows, asOf, cursor.floor, in: channel) }
+      case .crowded(let time):
+        // Changes in bulk: as many as there are, and in no order.
+        var after: String?
+        repeat {
+          let asOf = rooms[channel]?.book.mark ?? 0
+          let (page, next) = try await adapter.api.byID(
+            time, after: after, of: table, where: scope, by: "updated", doing: "read the table")
+          changed(page, asOf, cursor.floor, in: channel)
+          if events.count >= Self.batch { try await handOver() }
+          after = next
+        } while after != nil
+        walk.pass(time)
       }
       if events.count >= Self.batch { try await handOver() }
-      walk.endPage(isLast: page.count < BackendlessAPI.pageSize, isIdle: new.isEmpty)
     }
-    try await move(channel, updated: walk.time)
+    try await move(channel, updated: walk.passed)
+  }
+
+  private mutating func changed(_ rows: [JSONValue], _ asOf: UInt64, _ floor: FeedCursor.Floor?, in channel: ChannelID)
+  {
+    for row in rows {
+      guard let updated = row["updated"]?.integer, let id = row["objectId"]?.text else { continue }
+      let isOld = updated <= floor?.updated ?? .min
+      guard !isOld || rooms[channel]?.book.isKnown(MessageID(id)) == true,
+        case .message(let said)? = adapter.reader.row(row)
+      else { continue }
+      observe(said, .listedAsChanged(asOf: asOf), in: channel)
+    }
   }
 
   /// Compares the last messages with the table: what is not there any more was deleted.
-  private mutating func readGone(_ channel: ChannelID) async throws(FerryError) {
+  private mutating func readGone(_ channel: ChannelID, of count: Int) async throws(FerryError) {
     let table = try adapter.table(doing: "compare with the table")
-    var ids = (rooms[channel]?.book.live(adapter.settings.pollWindow) ?? []).filter { Condition.isPlain($0.rawValue) }[
+    var ids = (rooms[channel]?.book.live(count) ?? []).filter { Condition.isPlain($0.rawValue) }[
       ...]
     while !ids.isEmpty {
       let asOf = rooms[channel]?.book.mark ?? 0
       var bytes = 0
       let part = ids.prefix(BackendlessAPI.pageSize).prefix { id in
         defer { bytes += id.rawValue.utf8.count + 3 }
-        return bytes < RowWalk.excludedBytes
+        return bytes < Self.longestList
       }
       ids = ids.dropFirst(part.count)
       let quoted = part.compactMap { Condition.quoted($0.rawValue) }

@@ -30,9 +30,6 @@ struct ChannelFeed {
     var silentSince: Timestamp?
     var isListening = false
     var held: [Item] = []
-    /// Found in the table and not heard of yet: given some time, lest they overtake what is on its way.
-    var candidates: [(said: ChatReader.Said, asOf: UInt64)] = []
-    var candidatesDue: Timestamp?
     var nextPoll: Timestamp
   }
 
@@ -132,7 +129,6 @@ struct ChannelFeed {
     let now = now
     for channel in rooms.keys.sorted() {
       guard let room = rooms[channel], room.isListening else { continue }
-      if let due = room.candidatesDue, due <= now { settleCandidates(channel) }
       if adapter.settings.table != nil, room.nextPoll <= now {
         let next = now.advanced(by: adapter.settings.pollInterval)
         rooms[channel]?.nextPoll = next

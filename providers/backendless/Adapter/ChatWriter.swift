@@ -22,28 +22,30 @@ struct ChatWriter: Sendable {
   /// A message as a row that is not there yet.
   func row(_ message: OutgoingMessage, in channel: ChannelID, now: Timestamp) throws(FerryError) -> JSONValue {
     var row = try changes(message)
+    let mark = mark(message)
+    row[fields.ferry] = mark.isEmpty ? .null : .string(mark.text)
+    row[fields.author[0]] = .string(message.author.name)
     row["objectId"] = .string(Self.objectID(message.key, in: channel))
     if let name = fields.channel { row[name] = .string(channel.rawValue) }
     row[fields.time] = .integer((message.time ?? now).milliseconds)
     return .object(row)
   }
 
-  /// What an edit changes of a row.
+  /// What an edit changes of a row: not its author. A person's edit leaves alone what Ferry noted, too, unless there is
+  /// something to note.
   func changes(_ message: OutgoingMessage) throws(FerryError) -> [String: JSONValue] {
     let picture = try picture(of: message)
-    var row: [String: JSONValue] = [
-      fields.author[0]: .string(message.author.name), fields.picture[0]: picture.map { .string($0) } ?? .null,
-    ]
+    var row: [String: JSONValue] = [fields.picture[0]: picture.map { .string($0) } ?? .null]
     // Apps that show pictures ask whether there is a text, an empty one included.
     row[fields.text[0]] = message.text.isEmpty && picture != nil ? .null : .string(message.text)
-    let mark = mark(message)
-    row[fields.ferry] = mark.isEmpty ? .null : .string(mark.text)
+    if message.stamp != nil || picture != nil { row[fields.ferry] = .string(mark(message).text) }
     return row
   }
 
   /// A message that no row stands behind.
   func unsaved(_ message: OutgoingMessage, in channel: ChannelID) throws(FerryError) -> (JSONValue, FerryMark) {
     var content = try changes(message).filter { $0.value != .null }
+    content[fields.author[0]] = .string(message.author.name)
     content[fields.ferry] = nil
     content["___class"] = .string(messageClass)
     content[fields.time] = message.time.map { .integer($0.milliseconds) }

@@ -1,58 +1,133 @@
 import FerryCore
 
-/// A way through a table's rows in the order of a column of times, a page at a time. A pure value, also as text.
+/// A way through a table's rows along a column of times, by whole seconds. A pure value, also as text.
 ///
-/// Times have whole seconds, so many rows may share one. What has been seen of the last one is excluded by id rather
-/// than put in an order of ids, for as long as there are few: then rows of one time come as the service orders them,
-/// which is most likely that of their making. Places in the list are never counted, since rows come and go.
+/// This is the one order of a channel's messages, whoever reads them: by the second in which the service says that a
+/// row was saved; within a second by the rows' own times where all of that second have one, else as the service lists
+/// them. It needs a second's rows all together, so one that a page's end may have cut is left for the next page, and
+/// one that fills a page by itself is read by itself.
 struct RowWalk: Hashable, Sendable {
+  /// All rows of one second, in order.
+  struct Second: Hashable, Sendable {
+    let time: Int64
+    let rows: [JSONValue]
+
+    init(_ time: Int64, _ rows: [JSONValue], finer: String) {
+      self.time = time
+      let times = rows.compactMap { $0[finer]?.integer }
+      guard times.count == rows.count else {
+        self.rows = rows
+        return
+      }
+      self.rows = zip(rows, times).enumerated().sorted { left, right in
+        let (one, two) = (left.element.1, right.element.1)
+        return one == two ? left.offset < right.offset : one < two
+      }.map(\.element.0)
+    }
+  }
+
+  /// What a page has.
+  enum Step: Hashable, Sendable {
+    /// In the way's direction; the rows of each are oldest first all the same.
+    case seconds([Second])
+    /// One second alone fills the page.
+    case crowded(Int64)
+  }
+
+  /// The second in which a reader stopped.
+  struct Stop: Hashable, Sendable {
+    let time: Int64
+    /// How many rows of it were taken, in the way's direction, and which was the last.
+    let taken: Int
+    let last: String
+  }
+
   let column: String
+  /// The column of finer times, in milliseconds.
+  let finer: String
   let isAscending: Bool
-  /// The time of the last row; nil at the beginning.
-  private(set) var time: Int64?
-  /// The rows of that time that have been seen.
-  private var seen: [String] = []
-  /// Too many share the time: they are gone through by their ids from here on.
-  private var crowdAfter: String?
+  /// The last second that was taken whole; nil at the beginning.
+  private(set) var passed: Int64?
+  private(set) var stop: Stop?
   /// Nothing is left.
   private(set) var isDone = false
 
-  private static let mostExcluded = 150
-  /// A condition that is much longer is refused.
-  static let excludedBytes = 6000
-
-  init(by column: String, ascending: Bool) {
+  init(by column: String, finer: String, ascending: Bool) {
     self.column = column
+    self.finer = finer
     isAscending = ascending
   }
 
-  // MARK: Questions
+  // MARK: Asking
 
   /// What the next page is asked for by; nil at the beginning.
-  var condition: String? {
-    guard let time else { return nil }
-    if let crowdAfter {
-      guard !crowdAfter.isEmpty, let id = Condition.quoted(crowdAfter) else { return "\(column) = \(time)" }
-      return "\(column) = \(time) and objectId > \(id)"
-    }
-    let further = "\(column) \(isAscending ? ">" : "<") \(time)"
-    let excluded = seen.compactMap { Condition.quoted($0) }
-    // Empty after a crowd: of that time everything has been seen.
-    guard !seen.isEmpty else { return further }
-    return "\(further) or (\(column) = \(time)"
-      + (excluded.isEmpty ? ")" : " and objectId not in (\(excluded.joined(separator: ","))))")
-  }
+  var condition: String? { passed.map { "\(column) \(isAscending ? ">" : "<") \($0)" } }
 
-  var sort: String { crowdAfter == nil ? "\(column) \(isAscending ? "asc" : "desc")" : "objectId asc" }
+  var sort: String { "\(column) \(isAscending ? "asc" : "desc")" }
 
   // MARK: Answers
 
-  /// The rows of a page that are new on this way, in its order.
-  func new(_ page: [JSONValue]) -> [JSONValue] {
-    page.filter { row in
-      guard let (time, id) = place(of: row) else { return false }
-      return time != self.time || !seen.contains(id)
+  /// Moves past the whole seconds of a page. `isFull`: it has as many rows as were asked for, so there may be more.
+  mutating func take(_ page: [JSONValue], isFull: Bool) -> Step {
+    var groups: [Int64: [JSONValue]] = [:]
+    for row in page {
+      // What is not beyond the last second was not asked for.
+      guard let (time, _) = place(of: row), passed.map({ isAscending ? time > $0 : time < $0 }) ?? true else {
+        continue
+      }
+      groups[time, default: []].append(row)
     }
+    var times = groups.keys.sorted { isAscending ? $0 < $1 : $0 > $1 }
+    guard isFull, let cut = times.last else {
+      isDone = true
+      passed = times.last ?? passed
+      return .seconds(seconds(times, groups))
+    }
+    if times.count == 1 { return .crowded(cut) }
+    times.removeLast()
+    passed = times.last
+    return .seconds(seconds(times, groups))
+  }
+
+  private func seconds(_ times: [Int64], _ groups: [Int64: [JSONValue]]) -> [Second] {
+    times.map { time in
+      let rows = groups[time] ?? []
+      return Second(time, isAscending ? rows : rows.reversed(), finer: finer)
+    }
+  }
+
+  /// A second has been taken that was read by itself.
+  mutating func pass(_ time: Int64) {
+    passed = time
+    stop = nil
+  }
+
+  /// The table is not there, or nothing in it.
+  mutating func end() { isDone = true }
+
+  /// Goes on from the row at `index` of a second, in the way's direction, the next time. `self` is the way as it was
+  /// before that second was read, or a second before it.
+  func stopped(in second: Second, at index: Int, after earlier: Second?) -> RowWalk {
+    var walk = self
+    walk.isDone = false
+    if let earlier { walk.pass(earlier.time) }
+    let rows = inDirection(second)
+    if index > 0, index <= rows.count, let (_, last) = place(of: rows[index - 1]) {
+      walk.stop = Stop(time: second.time, taken: index, last: last)
+    }
+    return walk
+  }
+
+  /// A second's rows, in the way's direction.
+  func inDirection(_ second: Second) -> [JSONValue] { isAscending ? second.rows : second.rows.reversed() }
+
+  /// What is left of the second in which a reader stopped, read anew. Rows may have gone meanwhile.
+  func rest(of second: Second, after stop: Stop) -> Second {
+    let rows = inDirection(second)
+    let index = rows.firstIndex { place(of: $0)?.id == stop.last }
+    let rest = Array(rows.dropFirst(index.map { $0 + 1 } ?? min(stop.taken, rows.count)))
+    // Their order is settled.
+    return Second(second.time, isAscending ? rest : rest.reversed(), finer: "")
   }
 
   /// The time and id of a row, if it has what the way goes by.
@@ -61,53 +136,26 @@ struct RowWalk: Hashable, Sendable {
     return (time, id)
   }
 
-  /// A row has been taken.
-  mutating func pass(_ row: JSONValue) {
-    guard let (time, id) = place(of: row) else { return }
-    if crowdAfter != nil {
-      crowdAfter = id
-      return
-    }
-    if time != self.time {
-      self.time = time
-      seen = []
-    }
-    seen.append(id)
-  }
-
-  /// A page has been taken whole; `isLast` when it had fewer rows than were asked for, `isIdle` when none was new.
-  mutating func endPage(isLast: Bool, isIdle: Bool) {
-    if crowdAfter != nil {
-      guard isLast || isIdle else { return }
-      crowdAfter = nil
-      seen = []
-    } else if isLast {
-      isDone = true
-    } else if seen.count > Self.mostExcluded || isIdle
-      || seen.reduce(0, { $0 + $1.utf8.count + 3 }) > Self.excludedBytes
-    {
-      crowdAfter = ""
-    }
-  }
-
   // MARK: Text
 
-  /// Nil for what is no place on this way.
-  init?(_ value: JSONValue?, by column: String, ascending: Bool) {
-    self.init(by: column, ascending: ascending)
-    guard case .object(let value)? = value else { return nil }
-    time = value["t"]?.integer
-    seen = (value["s"]?.array ?? []).compactMap(\.string)
-    crowdAfter = value["c"]?.string
-    isDone = value["d"]?.bool ?? false
+  /// At the beginning where the text is none of this kind.
+  init(_ cursor: Cursor?, by column: String, finer: String, ascending: Bool) {
+    self.init(by: column, finer: finer, ascending: ascending)
+    let value = cursor.flatMap { JSONText.value($0.rawValue) }
+    passed = value?["t"]?.integer
+    if let stop = value?["in"], let time = stop["t"]?.integer, let last = stop["id"]?.string {
+      self.stop = Stop(time: time, taken: Int(clamping: max(stop["n"]?.integer ?? 0, 0)), last: last)
+    }
   }
 
-  var value: JSONValue {
+  /// Nil when nothing is left.
+  var cursor: Cursor? {
+    if isDone { return nil }
     var value: [String: JSONValue] = [:]
-    if isDone { return ["d": true] }
-    value["t"] = time.map(JSONValue.integer)
-    if !seen.isEmpty { value["s"] = .array(seen.map(JSONValue.string)) }
-    value["c"] = crowdAfter.map(JSONValue.string)
-    return .object(value)
+    value["t"] = passed.map(JSONValue.integer)
+    if let stop {
+      value["in"] = ["t": .integer(stop.time), "n": .integer(Int64(stop.taken)), "id": .string(stop.last)]
+    }
+    return Cursor(JSONText.text(of: .object(value)))
   }
 }

@@ -125,7 +125,8 @@ extension BackendlessFacade {
   private func rows(_ query: RowQuery, in table: String) async throws(Fault) -> [Row] {
     try await needTable(table)
     var page = try RowPage(query)
-    var scan = RowScan(table, where: query.condition, order: RowPage.scanOrder(query))
+    var scan = RowScan(
+      table, where: query.condition, order: RowPage.scanOrder(query), inAnyOrder: !page.isOrdered)
     while !page.isFull {
       let (rows, next) = try await step(scan)
       scan = next
@@ -156,7 +157,7 @@ extension BackendlessFacade {
       return .value(.integer(Int64(count)))
     }
     var count = 0
-    var scan = RowScan(table, where: condition)
+    var scan = RowScan(table, where: condition, inAnyOrder: true)
     while true {
       let (rows, next) = try await step(scan)
       scan = next

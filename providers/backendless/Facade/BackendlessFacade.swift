@@ -19,7 +19,7 @@ package final class BackendlessFacade: Sendable {
   let metrics: Metrics?
   let rows: ChatRows
   let hub: Locked<Hub>
-  let typists = Locked<Set<Typist>>([])
+  let typists = Locked<[Typist: Timestamp]>([:])
   /// When the next message that waits for its time is due; nil when none is known of.
   let nextDue = Locked<Timestamp?>(nil)
   private let isFollowing = Locked(false)

@@ -32,6 +32,7 @@ struct ChatRows: Sendable {
       row.place = nil
     }
     guard let room = channel(of: row), let content else { return }
+    if isJoinNotice(content) { return try came(content.author, to: room, nil, transaction) }
     try link(&row, to: try post(content, as: row.id, to: room, transaction), transaction)
   }
 
@@ -103,6 +104,11 @@ struct ChatRows: Sendable {
     guard
       let content = try content(of: members, user: publication.user, publisher: publication.publisherID, transaction)
     else { return }
+    let mark = FerryMark(publication.headers[FerryMark.name].map(JSONValue.string))
+    if mark?.notice == .left { return try went(content.author, from: publication.channel, mark?.stamp, transaction) }
+    if mark?.notice == .joined || isJoinNotice(content) {
+      return try came(content.author, to: publication.channel, mark?.stamp, transaction)
+    }
     let id = (try? Row.id(in: members)) ?? nil
     let collection = TableWriter.collection(fields.table)
     if let id, var row = try transaction.value(Row.self, of: id, in: collection) {
@@ -122,6 +128,39 @@ struct ChatRows: Sendable {
     let draft = Draft(
       clientID: SendKey(id), author: content.author, text: content.text, attachments: content.attachments)
     return try transaction.post(draft, to: ChannelID(room), by: .owner).message
+  }
+
+  // MARK: Notices
+
+  /// Apps say so with an ordinary message, which is none of the chat's.
+  private func isJoinNotice(_ content: Content) -> Bool {
+    content.attachments.isEmpty && fields.joinNotice.map { $0 == content.text } ?? false
+  }
+
+  private func notice(
+    _ text: String, _ kind: FerryMark.Notice, _ membership: Membership, _ room: ChannelID
+  ) -> Publication {
+    var mark = FerryMark(stamp: membership.stamp, by: membership.member)
+    mark.notice = kind
+    let message: JSONValue = .object([
+      "___class": .string(fields.table), fields.sender.first ?? "userName": .string(membership.member.name),
+      fields.text.first ?? "messageText": .string(text),
+    ])
+    return Publication(
+      id: Publication.newID(), channel: room.rawValue, message: message, publisherID: membership.member.name,
+      headers: [FerryMark.name: mark.text])
+  }
+
+  private func came(_ member: Author, to room: String, _ stamp: Stamp?, _ transaction: ChatTransaction) throws {
+    try transaction.join(member, ChannelID(room), by: .owner, stamp: stamp)
+  }
+
+  private func went(_ member: Author, from room: String, _ stamp: Stamp?, _ transaction: ChatTransaction) throws {
+    do { try transaction.leave(member.id, ChannelID(room), by: .owner, stamp: stamp) } catch let error as FerryError
+      where error.code == .notFound
+    {
+      return
+    }
   }
 
   // MARK: Messages of the chat
@@ -175,7 +214,11 @@ struct ChatRows: Sendable {
         try writer.delete(row, from: fields.table, tellsChat: false)
       }
       try transaction.remove(deletion.id.rawValue, from: Self.linked)
-    case .joined, .left, .read, .reacted: break
+    case .joined(let membership):
+      return fields.joinNotice.map { [notice($0, .joined, membership, event.event.channel)] } ?? []
+    case .left(let membership):
+      return fields.joinNotice == nil ? [] : [notice("left", .left, membership, event.event.channel)]
+    case .read, .reacted: break
     }
     return []
   }

@@ -17,6 +17,8 @@ extension BackendlessFacade {
     /// Real-time sessions in all, and subscriptions of one.
     package var sessions = 20_000
     package var subscriptions = 1000
+    /// How much may wait for all who poll. While it is more, whoever is furthest behind is let go.
+    package var queuedBytes = 64 << 20
 
     /// What the server has to let through: Base64 takes four bytes for three.
     package var bodyBytes: Int { Int(fileBytes) / 3 * 4 + (2 << 20) }
@@ -47,6 +49,7 @@ extension BackendlessFacade {
         guard TableName.isValid(fields.table) else { throw table.error("a table has letters, digits and underscores") }
       }
       if let node = mapping.optional("fields") { fields = try ChatFields(try node.mapping(), over: fields) }
+      if let node = mapping.optional("join_notice") { fields.joinNotice = try ChatFields.notice(node) }
       if let node = mapping.optional("file_bytes") { fileBytes = min(try node.byteCount(), 1 << 40) }
       try mapping.finish()
     }
@@ -72,6 +75,16 @@ extension ChatFields {
     image = try Self.names("image", mapping) ?? image
     try mapping.finish()
   }
+
+  /// A notice's text, or `false` for none.
+  static func notice(_ node: ConfigNode) throws(FerryError) -> String? {
+    if let isOn = try? node.bool() {
+      if isOn { throw node.error("write the notice's text, or false for none") }
+      return nil
+    }
+    return try node.nonEmptyString()
+  }
+
   private static func names(_ key: String, _ mapping: ConfigMapping) throws(FerryError) -> [String]? {
     guard let node = mapping.optional(key) else { return nil }
     let names = try node.strings()

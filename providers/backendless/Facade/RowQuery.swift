@@ -81,7 +81,7 @@ struct RowPage {
 
   private let query: RowQuery
   /// The rows come in the order of the first column already.
-  private let isOrdered: Bool
+  let isOrdered: Bool
   private var rest: ArraySlice<RowQuery.Order>
   private var skipped = 0
   private var group: [Row] = []

@@ -4,10 +4,13 @@ import FerryRuntime
 
 /// Typing: commands on this side, the chat's own typing on the other.
 extension BackendlessFacade {
-  /// Who types in a channel because of a command. What the chat tells of them is no news here.
+  /// Who types in a channel by commands. What the chat tells of them is no news here: for so long, as the chat tells
+  /// late, leaves out what is repeated, and ends what nobody renews.
   struct Typist: Hashable, Sendable {
     let channel: String
     let author: String
+
+    static let lasts = Duration.seconds(30)
   }
 
   /// A command that says that somebody types, or stopped, told to the chat. Others are nobody's but their listeners'.
@@ -18,8 +21,10 @@ extension BackendlessFacade {
     let name = ["user", "userName", "name", "userEmail"].lazy.compactMap { data?[$0]?.string }.first
     let author = ChatRows.author(user: user, name: name ?? user?.name, otherwise: sid)
     let typist = Typist(channel: channel, author: author.id.rawValue)
+    let now = clock.now()
     typists.withLock { typists in
-      if isOn, typists.count < 10_000 { typists.insert(typist) }
+      if typists.count >= 10_000 { typists = typists.filter { $0.value.advanced(by: Typist.lasts) > now } }
+      if typists.count < 10_000 { typists[typist] = now }
     }
     try? chat.setTyping(
       FerryCore.Typing(channel: ChannelID(channel), by: author, on: isOn), by: .owner)
@@ -45,8 +50,8 @@ extension BackendlessFacade {
 
   private func tell(_ typing: FerryCore.Typing) {
     let typist = Typist(channel: typing.channel.rawValue, author: typing.by.id.rawValue)
-    let isOurs = typists.withLock { typists in typing.on ? typists.contains(typist) : typists.remove(typist) != nil }
-    if isOurs { return }
+    let last = typists.withLock { $0[typist] }
+    if let last, last.advanced(by: Typist.lasts) > clock.now() { return }
     let type = typing.on ? "USER_TYPING" : "USER_STOP_TYPING"
     let data = #"{"user":\#(JSONText.quoted(typing.by.name)),"on":\#(typing.on)}"#
     let command =

@@ -8,6 +8,8 @@ package struct ChatFields: Hashable, Sendable {
   package var text = ["messageText", "text"]
   package var sender = ["userName", "userEmail"]
   package var image = ["pictureUrl"]
+  /// The text by which the app says that somebody has come; nil: it does not.
+  package var joinNotice: String? = "joined"
 
   package init() {}
 }

@@ -50,11 +50,27 @@ package struct SQLCondition: Hashable, Sendable {
 
   /// Comparisons that hold wherever the whole does: by them a search may be narrowed.
   package var required: [(name: String, comparison: Comparison, value: JSONValue)] {
-    let parts: [Node] = if case .and(let nodes) = root { nodes } else { [root] }
-    return parts.compactMap {
+    parts.compactMap {
       if case .compare(let name, let comparison, let value) = $0 { (name, comparison, value) } else { nil }
     }
   }
+
+  /// The texts of which a value must be one; nil where the condition does not say so.
+  package func list(of name: String) -> [String]? {
+    for part in parts {
+      let values: [JSONValue]
+      switch part {
+      case .isIn(name, let list): values = list
+      case .compare(name, .equal, let value): values = [value]
+      default: continue
+      }
+      let texts = values.compactMap(\.string)
+      if texts.count == values.count { return texts }
+    }
+    return nil
+  }
+
+  private var parts: [Node] { if case .and(let nodes) = root { nodes } else { [root] } }
 
   private static func names(in node: Node) -> Set<String> {
     switch node {

@@ -126,11 +126,23 @@ extension LocalAdapter: BatchingProvider, EditingProvider, DeletingProvider, Typ
     json.end()
   }
 
-  private static func wire(_ attachment: OutgoingAttachment) -> Wire.Attachment {
+  static func wire(_ attachment: OutgoingAttachment) -> Wire.Attachment {
     let attachment = fitted(attachment)
     return Wire.Attachment(
       Attachment(
         name: attachment.name, mediaType: attachment.mediaType, size: attachment.size, sha256: attachment.sha256,
         reference: attachment.reference))
+  }
+}
+
+extension LocalAdapter: SetupProvider {
+  package func setUp(_ channels: [ChannelID]) async throws(FerryError) -> [String] {
+    let there = Set(try await self.channels().map(\.id))
+    var made: [String] = []
+    for channel in channels where !there.contains(channel) {
+      try await call("PUT", Self.path(channel), [String: String](), doing: "make the room \(channel)")
+      made.append("the room \(channel)")
+    }
+    return made
   }
 }

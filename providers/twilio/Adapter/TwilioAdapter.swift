@@ -75,6 +75,9 @@ package final class TwilioAdapter: ChatProvider {
     capabilities.attachmentsPerMessage = 1
     capabilities.captions = false
     capabilities.sendsPerSecond = Double(writesPerSecond)
+    var importing = ImportPowers()
+    importing.timeUnit = 1000
+    capabilities.importing = importing
     capabilities.absent = [
       "reactions": "Twilio has no reactions.",
       "edit history": "Twilio keeps a message as it was last edited.",
@@ -182,5 +185,22 @@ package final class TwilioAdapter: ChatProvider {
       let friendly = conversation["friendly_name"]?.string.flatMap { $0.isEmpty ? nil : $0 }
       return ChannelSummary(id: ChannelID(unique ?? sid), name: friendly ?? unique ?? sid)
     }
+  }
+}
+
+extension TwilioAdapter: SetupProvider {
+  package func setUp(_ channels: [ChannelID]) async throws(FerryError) -> [String] {
+    var made: [String] = []
+    for channel in channels {
+      do throws(FerryError) {
+        _ = try await api.get(api.url("Conversations", channel.rawValue), doing: "find the conversation \(channel)")
+      } catch  where error.code == .notFound {
+        // A SID is given by the service; nobody can choose one.
+        if Self.isSID(channel) { throw missing(channel) }
+        try await createConversation(channel)
+        made.append("the conversation \(channel)")
+      }
+    }
+    return made
   }
 }
