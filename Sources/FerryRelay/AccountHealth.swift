@@ -64,7 +64,14 @@ final class AccountHealth: Sendable {
   }
 
   func connection(_ connection: ConnectionState) {
-    change { $0.connection = connection }
+    change { snapshot in
+      var connection = connection
+      // Trying once more after a failure is no news: it would hide for a moment what is wrong, and since when.
+      if connection.phase == .connecting, connection.reason != nil || snapshot.connection.phase == .degraded {
+        connection = ConnectionState(.degraded, reason: connection.reason ?? snapshot.connection.reason)
+      }
+      snapshot.connection = connection
+    }
   }
 
   func failedToConnect(_ error: FerryError) {

@@ -1,7 +1,7 @@
 """What the console shows: accounts, lanes, events, traces, the map, test messages."""
 import re
 
-from acts import eventually, expect
+from acts import eventually, expect, stays
 from consoles import busy, dead, desk, live, relayed, rows  # noqa: F401
 from relay import READ_TOKEN
 
@@ -44,6 +44,9 @@ def test_an_outage_is_an_account_error_and_a_lane_that_grows_older(desk, relayed
     expect(page.locator(".troubles li").first).to_have_text(re.compile("Account site"))
     expect(page.locator(".account").first).to_have_attribute("data-account", "site")
     assert page.title().startswith("1 error")
+    # That it is tried again and again hides nothing.
+    stays(page, lambda: card(page, "site").locator(".state").get_attribute("class") == "state error", 4000)
+    assert "less than" not in card(page, "site").locator(".since").inner_text()
     # The map shows both directions as broken.
     eventually(page, "[...document.querySelectorAll('.bridge .leg')].every((leg) => leg.dataset.state === 'error')")
 

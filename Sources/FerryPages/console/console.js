@@ -80,7 +80,7 @@ class Console {
     this.#context = {
       service, history: this.#history, mayAct: session.mayAct, clock, time,
       address: (place) => this.#address(place), go: (place, options) => this.go(place, options),
-      follow: (event) => this.#follow(event), refresh: () => this.#render(), fail: (error) => this.#fail(error),
+      still: (change) => this.#holdingStill(change), follow: (event) => this.#follow(event), refresh: () => this.#render(), fail: (error) => this.#fail(error),
     };
     service.on.status = () => this.#render();
     service.on.refused = (refusal) => this.#leave(refusal.message);

@@ -14,7 +14,8 @@ export class DeadLetters {
   #selected = new Set();
   #count = 0;
   #newest = 0;
-  #known;
+  #lastCount;
+  #choices;
   #isLoading = false;
   #form;
   #chip = h('button', { type: 'button', class: 'chip', hidden: true });
@@ -57,7 +58,7 @@ export class DeadLetters {
       this.#selected.clear();
       this.#load();
     });
-    this.element = h('section', {}, h('h2', {}, t('dead')), this.#makeForm(), mayAct && this.#makeActions(), this.#shown, this.#chip,
+    this.element = h('section', {}, h('h2', {}, t('dead')), this.#makeForm(), mayAct && this.#makeActions(), h('div', { class: 'line' }, this.#shown, this.#chip),
       this.#table.element, this.#more);
   }
 
@@ -96,6 +97,7 @@ export class DeadLetters {
     this.#letters = [];
     this.#table.update([], { isForced: true });
     this.#fillForm();
+    this.#form.text.value = this.#filter.text;
     this.#load();
   }
 
@@ -108,13 +110,18 @@ export class DeadLetters {
       h('option', { value, selected: value === chosen }, value === '' ? t('any') : plain(value)));
     this.#form.bridge.replaceChildren(...options(bridges, this.#filter.bridge));
     this.#form.to.replaceChildren(...options(places, this.#filter.to));
-    this.#form.text.value = this.#filter.text;
+    this.#choices = this.#known(status);
+  }
+
+  /** What there is to choose from, to notice when it changes. */
+  #known(status) {
+    return [...(status?.bridges ?? []).map((each) => each.name), status?.laneCount].join(' ');
   }
 
   update(health) {
-    if (this.#form.bridge.length < 2 && health.status.bridges.length > 0) this.#fillForm();
-    const isNews = this.#known !== undefined && health.status.dead !== this.#known;
-    this.#known = health.status.dead;
+    if (this.#choices !== this.#known(health.status) && !this.#form.contains(document.activeElement)) this.#fillForm();
+    const isNews = this.#lastCount !== undefined && health.status.dead !== this.#lastCount;
+    this.#lastCount = health.status.dead;
     if (isNews) this.#load({ isCounting: this.#table.hasFocus || this.#selected.size > 0 });
   }
 
@@ -158,8 +165,12 @@ export class DeadLetters {
     }
   }
 
-  #show(options) {
-    this.#table.update(this.#letters, options);
+  #show() {
+    this.#context.still(() => this.#draw());
+  }
+
+  #draw() {
+    this.#table.update(this.#letters);
     setText(this.#shown, this.#count > 0 ? t('shown', number(this.#letters.length), number(this.#count)) : '');
     this.#more.hidden = this.#letters.length >= this.#count || this.#letters.length === 0;
     this.#showActions();

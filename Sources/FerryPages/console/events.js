@@ -50,7 +50,7 @@ export class Events {
     });
     this.#more.addEventListener('click', () => this.#loadMore());
     this.element = h('div', {}, h('section', {}, h('h2', {}, t('findTitle')), form), this.#trace,
-      h('section', {}, h('h2', {}, t('recent')), this.#chip, this.#table.element, this.#more));
+      h('section', {}, h('div', { class: 'line' }, h('h2', {}, t('recent')), this.#chip), this.#table.element, this.#more));
   }
 
   open({ id }) {
@@ -107,7 +107,7 @@ export class Events {
   #show(events, mayHaveMore) {
     if (events.length > this.#events.length || events[0]?.id !== this.#events[0]?.id) this.#more.hidden = !mayHaveMore;
     this.#events = events;
-    this.#table.update(events);
+    this.#context.still(() => this.#table.update(events));
   }
 }
 

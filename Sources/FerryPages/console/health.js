@@ -86,17 +86,23 @@ export class Health {
   #troubles() {
     if (this.isStale) return [];
     const found = [];
+    const held = new Set();
+    const isLate = (lane) => this.waits(lane) >= LATE && !lane.parked;
     for (const account of this.status.accounts) {
       const state = this.ofAccount(account);
       if (state === 'ok') continue;
+      // Lanes that wait for an account are no troubles of their own.
+      const late = this.status.lanes.filter((lane) => isLate(lane) && accountOf(lane.to) === account.name);
+      const waiting = late.length > 0 ? ` ${t('lanesWait', late.length, age(Math.max(...late.map((lane) => this.waits(lane)))))}` : '';
+      if (state === 'error') late.forEach((lane) => held.add(lane));
       found.push({
         key: `account ${account.name}`, state, text: t('troubleAccount', account.name, accountWord(account)),
-        more: account.reason ?? account.lastError ?? '', link: { view: 'overview' },
+        more: `${account.reason ?? account.lastError ?? ''}${state === 'error' ? waiting : ''}`, link: { view: state === 'error' && late.length > 0 ? 'lanes' : 'overview' },
       });
     }
     for (const lane of this.status.lanes) {
       const waits = this.waits(lane);
-      if (waits < LATE || lane.parked) continue;
+      if (!isLate(lane) || held.has(lane)) continue;
       found.push({
         key: `lane ${laneName(lane)}`, state: this.ofLane(lane), text: t('troubleLane', laneName(lane), age(waits)),
         more: lane.error ?? '', link: { view: 'lanes' }, weight: waits,
