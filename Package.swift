@@ -15,7 +15,12 @@ func pageFiles(_ page: String) -> [Resource] {
       "chat.html", "actions.js", "chat.css", "composer.js", "drops.js", "extra.css", "icon.svg",
       "jump.js", "log.js", "main.js", "mentions.js", "menu.js", "net.js", "notices.js", "outbox.js",
       "reading.js", "room.js", "rooms.js", "row.js", "search.js", "sign-in.js", "text.js", "timeline.js",
-      "tray.js", "viewer.js", "words.js",
+      "tray.js", "viewer.js", "words.js", "words-ja.js",
+    ],
+    "console": [
+      "console.html", "console.css", "console.js", "console.svg", "dead.js", "dom.js", "events.js", "health.js",
+      "lanes.js", "map.js", "overview.js", "plot.js", "probe.js", "service.js", "settings.js", "table.js", "trace.js",
+      "vocabulary.js",
     ],
     "start": ["start.html", "start.css", "start.js"],
   ]
@@ -65,7 +70,7 @@ let package = Package(
       path: "providers/twilio", documents: ["README.md"]),
     .target(
       name: "FerryPages", dependencies: ["FerryCore", "FerryRuntime", "FerryTransport"],
-      resources: ["chat", "start"].flatMap(pageFiles)),
+      resources: ["chat", "console", "start"].flatMap(pageFiles)),
     module("FerryTestKit", ["FerryCore", "FerryRuntime"]),
 
     .executableTarget(
@@ -76,7 +81,7 @@ let package = Package(
       ]),
     .executableTarget(
       name: "ferry-bench",
-      dependencies: ["FerryCore", "FerryRuntime", "FerryTestKit"]),
+      dependencies: ["FerryCore", "FerryRuntime", "FerryHistory", "FerryTestKit"]),
 
     .testTarget(name: "FerryCoreTests", dependencies: ["FerryCore"]),
     .testTarget(name: "FerryRuntimeTests", dependencies: ["FerryCore", "FerryRuntime"]),
@@ -119,7 +124,8 @@ let package = Package(
     .testTarget(
       name: "FaultTests",
       dependencies: [
-        "FerryCore", "FerryRuntime", "FerryTransport", "FerryStorage", "FerryRelay", "FerryTestKit", "ferry",
+        "FerryCore", "FerryRuntime", "FerryTransport", "FerryConfig", "FerryStorage", "FerryChat", "FerryRelay",
+        "FerryTestKit", "LocalProvider", "PusherProvider", "TwilioProvider", "BackendlessProvider", "ferry",
       ]),
     .testTarget(name: "CommandTests", dependencies: ["FerryCore", "FerryRuntime", "FerryTestKit", "ferry"]),
     .testTarget(name: "SoundnessTests", dependencies: ["ferry"]),

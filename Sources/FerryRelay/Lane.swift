@@ -26,8 +26,8 @@ struct Lane: Sendable {
 
   /// Deliveries read from the journal at a time.
   private static let window = 512
-  /// After so many attempts a message goes without an attachment that cannot be had.
-  private static let attachmentAttempts = 2
+  /// After so many attempts, which take half a minute at most, a message goes without an attachment that cannot be had.
+  private static let attachmentAttempts = 8
 
   /// The lane cannot go on now; it tries again after `delay`.
   struct Pause: Error {
@@ -54,6 +54,7 @@ struct Lane: Sendable {
         let delay = delay(after: failure, &backoff)
         if health.isSending { logger.warning("\(id) waits \(delay.milliseconds) ms: \(failure)") }
         metrics.add(to: "ferry_lane_pauses_total", ["lane": id.description, "reason": failure.code.label])
+        health.pauses(id, for: delay)
         await stop.sleep(for: delay, on: clock)
       }
     }
@@ -229,7 +230,10 @@ struct Lane: Sendable {
       try await journal.bury(delivery.id, error)
       return
     }
-    try await journal.failed([delivery.id], error, isSending: !error.didNotAct)
+    // What an earlier attempt may have done is as unknown as before: this one may have failed at asking, or at what comes
+    // before a send.
+    let isSending = !error.didNotAct || delivery.state == .sending
+    try await journal.failed([delivery.id], error, isSending: isSending)
     throw Pause(error: error)
   }
 

@@ -46,6 +46,10 @@ package final class Connection {
 
   /// Runs one statement and throws away its rows.
   package func execute(_ sql: String, _ values: SQLValue...) throws(FerryError) {
+    try execute(sql, values: values)
+  }
+
+  package func execute(_ sql: String, values: [SQLValue]) throws(FerryError) {
     let statement = try prepare(sql, values)
     defer { sqlite3_reset(statement) }
     while try step(statement, sql) {}

@@ -16,6 +16,9 @@ package actor FaultProxy {
     var answers: [CannedAnswer] = []
     /// How many requests still lose their answers, and what they start with.
     var swallows: [String] = []
+    /// The same for requests whose answers become garbage, and for requests that break off.
+    var garbles: [String] = []
+    var tears: [String] = []
   }
 
   struct CannedAnswer {
@@ -110,6 +113,23 @@ package actor FaultProxy {
     faults.swallows += Array(repeating: method, count: count)
   }
 
+  /// The next `count` such requests are answered with bytes that are no HTTP. Only with `afterActing` do they reach the
+  /// service.
+  package func garble(_ count: Int = 1, method: String = "", afterActing: Bool) {
+    if afterActing {
+      faults.garbles += Array(repeating: method, count: count)
+    } else {
+      faults.answers += Array(repeating: CannedAnswer(method: method, text: Self.garbage), count: count)
+    }
+  }
+
+  static let garbage = "\u{16}\u{3}\u{1}\u{0}\u{7f} no HTTP \r\n\u{0}\r\n\r\n"
+
+  /// The next `count` such requests break off before their last bytes have reached the service.
+  package func tear(_ count: Int = 1, method: String = "") {
+    faults.tears += Array(repeating: method, count: count)
+  }
+
   /// No more faults; connections stay.
   package func behave() throws(FerryError) {
     faults = Faults()
@@ -133,6 +153,8 @@ package actor FaultProxy {
     case pass
     case answer(String)
     case swallow
+    case garble
+    case tear
   }
 
   func verdict(for request: some StringProtocol) -> Verdict {
@@ -140,12 +162,22 @@ package actor FaultProxy {
       interfered += 1
       return .answer(faults.answers.remove(at: index).text)
     }
-    if let index = faults.swallows.firstIndex(where: { request.hasPrefix($0) }) {
-      interfered += 1
-      faults.swallows.remove(at: index)
-      return .swallow
-    }
+    if Self.take(&faults.swallows, for: request) { return interfere(.swallow) }
+    if Self.take(&faults.garbles, for: request) { return interfere(.garble) }
+    if Self.take(&faults.tears, for: request) { return interfere(.tear) }
     return .pass
+  }
+
+  private func interfere(_ verdict: Verdict) -> Verdict {
+    interfered += 1
+    return verdict
+  }
+
+  /// Spends one fault that is meant for such a request.
+  private static func take(_ faults: inout [String], for request: some StringProtocol) -> Bool {
+    guard let index = faults.firstIndex(where: { request.hasPrefix($0) }) else { return false }
+    faults.remove(at: index)
+    return true
   }
 
   func forget(_ number: Int) { connections[number] = nil }

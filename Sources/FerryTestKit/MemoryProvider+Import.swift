@@ -27,9 +27,8 @@ extension MemoryProvider: EventHistoryProvider, ImportingProvider {
   }
 
   package func prepareImport(into channel: ChannelID, notify: Bool) async throws(FerryError) {
-    try await perform(.past) { state in
-      state.rooms[channel, default: Room()].members = state.rooms[channel]?.members ?? [:]
-    }
+    try checkCredentials()
+    state.update { $0.rooms[channel] = $0.rooms[channel] ?? Room() }
   }
 
   package func write(

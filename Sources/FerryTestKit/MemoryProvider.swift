@@ -16,6 +16,8 @@ package final class MemoryProvider: Sendable {
     let error: FerryError
     /// Thrown after the thing was done: the answer was lost.
     let afterActing: Bool
+    /// How many uses of the power go well before.
+    var after: Int
   }
 
   struct Room: Sendable {
@@ -30,7 +32,9 @@ package final class MemoryProvider: Sendable {
     var rooms: [ChannelID: Room] = [:]
     var files: [String: [UInt8]] = [:]
     var faults: [Fault] = []
+    var faultsSpent = 0
     var isPaused = false
+    var slowness = Duration.zero
     /// How often each power was used, faults included.
     var calls: [Write: Int] = [:]
     var typing: [Typing] = []
@@ -77,11 +81,13 @@ package final class MemoryProvider: Sendable {
 
   // MARK: For tests
 
-  /// The next `count` uses of a power fail, before or after having acted.
-  package func failNext(_ count: Int, _ write: Write = .post, with error: FerryError, afterActing: Bool = false) {
+  /// The next `count` uses of a power fail, before or after having acted; the next `after` still go well.
+  package func failNext(
+    _ count: Int, _ write: Write = .post, with error: FerryError, afterActing: Bool = false, after: Int = 0
+  ) {
     var error = error
     if afterActing { error.didNotAct = false }
-    let fault = Fault(write: write, error: error, afterActing: afterActing)
+    let fault = Fault(write: write, error: error, afterActing: afterActing, after: after)
     state.update { $0.faults += Array(repeating: fault, count: count) }
   }
 
@@ -90,6 +96,9 @@ package final class MemoryProvider: Sendable {
 
   /// While paused no write ends, as at a service that has stopped answering.
   package func pause(_ isPaused: Bool = true) { state.update { $0.isPaused = isPaused } }
+
+  /// Every write takes so much longer.
+  package func slow(by slowness: Duration) { state.update { $0.slowness = slowness } }
 
   /// From now on events are told as `scramble` arranges them: repeated, or before those they depend on. Which of them
   /// have been told is then told by the last one's cursor alone.
@@ -107,6 +116,9 @@ package final class MemoryProvider: Sendable {
     }
     return arranged
   }
+
+  /// How many uses of a power have failed because a test wanted it.
+  package var faultsSpent: Int { state.value.faultsSpent }
 
   package func calls(_ write: Write) -> Int { state.value.calls[write] ?? 0 }
 
@@ -176,10 +188,19 @@ package final class MemoryProvider: Sendable {
     try checkCredentials()
     let goOn: Bool? = await state.wait { $0.isPaused ? nil : true }
     guard goOn == true, !Task.isCancelled else { throw .cancelled(didNotAct: true) }
+    let slowness = state.value.slowness
+    if slowness > .zero {
+      do { try await clock.sleep(for: slowness) } catch { throw .cancelled(didNotAct: true) }
+    }
     return try state.update { state throws(FerryError) -> Result in
       state.calls[write, default: 0] += 1
       guard let index = state.faults.firstIndex(where: { $0.write == write }) else { return try body(&state) }
+      guard state.faults[index].after == 0 else {
+        state.faults[index].after -= 1
+        return try body(&state)
+      }
       let fault = state.faults.remove(at: index)
+      state.faultsSpent += 1
       if fault.afterActing { _ = try body(&state) }
       throw fault.error
     }

@@ -11,6 +11,8 @@ final class ProxyConnection {
     case requesting
     /// Like `requesting`, but the answer must not arrive.
     case swallowing
+    /// Like `requesting`, but what arrives is garbage.
+    case garbling
     /// The proxy has answered: what the client still sends is thrown away.
     case answered
   }
@@ -33,6 +35,8 @@ final class ProxyConnection {
   }
 
   private static let queueLimit = 1 << 20
+  /// How much of a request that breaks off never arrives.
+  private static let tornBytes = 7
 
   private let number: Int
   private unowned let proxy: FaultProxy
@@ -116,7 +120,7 @@ final class ProxyConnection {
   /// Whether the bytes are to be passed on.
   private func receivedFromClient(_ bytes: ArraySlice<UInt8>) -> Bool {
     switch phase {
-    case .requesting, .swallowing: return true
+    case .requesting, .swallowing, .garbling: return true
     case .answered: return false
     case .idle: break
     }
@@ -127,13 +131,26 @@ final class ProxyConnection {
     case .swallow:
       phase = .swallowing
       return true
+    case .garble:
+      phase = .garbling
+      return true
+    case .tear:
+      out.chunks.append((ContinuousClock.now, bytes.dropLast(Self.tornBytes)))
+      write(out)
+      close(reset: true)
+      return false
     case .answer(let text):
-      phase = .answered
-      back.chunks.append((ContinuousClock.now.advanced(by: faults.delay), Array(text.utf8)[...]))
-      back.sourceEnded = true
-      write(back)
+      answer(text)
       return false
     }
+  }
+
+  /// In place of the service.
+  private func answer(_ text: String) {
+    phase = .answered
+    back.chunks.append((ContinuousClock.now.advanced(by: faults.delay), Array(text.utf8)[...]))
+    back.sourceEnded = true
+    write(back)
   }
 
   private func receivedFromServer(_ bytes: ArraySlice<UInt8>) -> Bool {
@@ -143,6 +160,10 @@ final class ProxyConnection {
       // "100 Continue" is no answer: without it the request's body would never come.
       if bytes.starts(with: "HTTP/1.1 100".utf8) { return true }
       close(reset: true)
+      return false
+    case .garbling:
+      if bytes.starts(with: "HTTP/1.1 100".utf8) { return true }
+      answer(FaultProxy.garbage)
       return false
     case .requesting:
       if !bytes.starts(with: "HTTP/1.1 100".utf8) { phase = .idle }

@@ -3,6 +3,7 @@ import FerryRelay
 import FerryRuntime
 import FerryStorage
 import FerryTestKit
+import FerryTransport
 import Testing
 
 private let ann = Author(id: "ann", name: "Ann")
@@ -53,6 +54,41 @@ private let slower = FerryError(.rateLimited, "Slower.", retry: .after(.millisec
     }
   }
 
+  /// Then libcurl sends the request again over a new connection. That this cannot be made says nothing about the first.
+  @Test func aKeptConnectionThatBreaksWhenItsServiceGoesAwayLeavesTheOutcomeOpen() async throws {
+    let loop = try LoopExecutor(name: "kept")
+    let (reached, release) = (BoundedChannel<Void>(capacity: 1), BoundedChannel<Void>(capacity: 1))
+    let server = try HTTPServer(
+      HTTPServer.Settings(stopTimeout: .milliseconds(50)), loop: loop, logger: .silent
+    ) { request in
+      if request.path == "/second" {
+        _ = reached.offer(())
+        _ = await release.next()
+      }
+      return .text("done")
+    }
+    let task = Task { await server.run() }
+    let proxy = try await FaultProxy.start(to: server.port)
+    let client = HTTPClient(loop: loop, guard: AddressGuard(allowedHosts: ["127.0.0.1"]), logger: .silent)
+    let first = try await client.send(ClientRequest(method: "POST", url: proxy.url + "/first", body: .bytes([1])))
+    _ = try await first.collect(upTo: 100)
+    async let second: FerryError? = {
+      do throws(FerryError) {
+        _ = try await client.send(ClientRequest(method: "POST", url: proxy.url + "/second", body: .bytes([2])))
+        return nil
+      } catch { return error }
+    }()
+    _ = await reached.next()
+    await proxy.refuse()
+    let error = try #require(await second)
+    #expect(!error.didNotAct, "\(error)")
+    release.finish()
+    await proxy.close()
+    task.cancel()
+    await task.value
+    loop.stop()
+  }
+
   @Test func editsAndDeletesFindTheirCopiesAfterARestartAndWhenTheyFailAtFirst() async throws {
     let rig = try Rig.pair()
     let (kept, gone) = try await rig.relaying { _ in
@@ -86,6 +122,27 @@ private let slower = FerryError(.rateLimited, "Slower.", retry: .after(.millisec
       await rig.wait(for: expected.count, at: "there")
     }
     #expect(rig.texts(at: "there") == expected)
+  }
+
+  /// The send may have been carried out, whatever becomes of the question whether it was.
+  @Test(arguments: [MemoryProvider.Write.find, .upload])
+  func aSendOfUnknownOutcomeStaysUnknownWhenTheNextAttemptFailsBeforeItsSend(_ write: MemoryProvider.Write) async throws
+  {
+    let rig = try Rig.pair(
+      there: MemoryProvider {
+        $0.attachmentsPerMessage = 1
+        $0.captions = false
+      })
+    let image = Attachment(name: "a.png", mediaType: "image/png", reference: rig["here"].store([7]))
+    rig["there"].failNext(1, .post, with: lostAnswer, afterActing: true)
+    // The first upload is made before the send whose answer is lost.
+    rig["there"].failNext(1, write, with: down, after: write == .upload ? 1 : 0)
+    try await rig.relaying { _ in
+      rig["here"].say("look", by: ann, in: Rig.room, attachments: [image])
+      rig["here"].say("next", by: ann, in: Rig.room)
+      await rig.wait(for: ["look", "", "next"], at: "there")
+    }
+    #expect(rig.texts(at: "there") == ["look", "", "next"])
   }
 
   @Test func noTopologyEchoes() async throws {

@@ -31,7 +31,7 @@ extension WorkBook {
         AND (?1 IS NULL OR (time > ?1 AND ordinal > ?2)) ORDER BY ordinal DESC
         """, SQLValue(oldest?.milliseconds), SQLValue((first ?? nil) ?? 0)
       ) { MessageID($0.text(0)) }
-      // Taken last, so that they stand first in what is taken from the end.
+      // Numbered below all others, so that they are taken last.
       let lines = gone.map { Record.delete(DeleteRecord(channel: channel, id: $0)).line() }
       let lowest = try connection.first("SELECT min(number) FROM spilled") { $0.optionalInteger(0) }
       var number = ((lowest ?? nil) ?? 1) - Int64(lines.count)

@@ -1,4 +1,5 @@
 package import FerryCore
+import FerryRuntime
 
 extension Record {
   /// The longest line that is read, in bytes.

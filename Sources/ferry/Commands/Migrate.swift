@@ -69,11 +69,31 @@ enum Migrate {
     _ run: TransferRun, _ patience: Patience,
     linking: (@Sendable ([Importer.Written]) async throws(FerryError) -> Void)?
   ) async throws(FerryError) {
-    let source = LiveSource(history, book: book, patience: patience)
+    var source: any ImportSource = LiveSource(history, book: book, patience: patience)
+    if let archive {
+      try await keep(history, ends, settings, archive, run, patience)
+      source = RecordedSource(try ArchiveReader(archive))
+    }
     var importer = try Importer(
       settings, from: source, to: ends.to, ends.toAddress, book: book, report: run.report, progress: run.progress,
       patience: patience, linking: linking)
     try await importer.run()
+  }
+
+  private static func keep(
+    _ history: AccountHistory, _ ends: Ends, _ settings: Importer.Settings, _ archive: String, _ run: TransferRun,
+    _ patience: Patience
+  ) async throws(FerryError) {
+    let book = history.goesOn ? nil : try WorkBook(path: archive + ".db")
+    defer { book?.close() }
+    let header = ArchiveHeader(
+      created: SystemClock().now(), tool: "ferry \(Version.current)", source: ends.fromAddress.description)
+    var wanted = Exporter.Settings()
+    wanted.attachments = settings.attachments
+    var exporter = Exporter(
+      wanted, of: history, into: try ArchiveWriter(folder: archive, header: header), book: book, report: run.report,
+      progress: TransferProgress(), patience: patience)
+    try await exporter.run()
   }
 }
 

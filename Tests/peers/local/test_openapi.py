@@ -94,6 +94,9 @@ def everything(api):
     assert [m["text"] for m in page["messages"]] == ["yes", "255"]
     older = api.call(200, "GET", MESSAGES, query={"limit": 500, "before": page["next"]}, **room)
     assert len(older["messages"]) == 256 and "next" not in older
+    opened = api.call(200, "GET", MESSAGES, query={"user": "bob", "limit": 1}, **room)
+    assert opened["title"] == "The room" and opened["unread"] == 100 and "read" not in opened and "user" not in opened
+    assert api.call(200, "GET", MESSAGES, query={"user": "bob"}, token="adas", **room)["user"] == "ada"
     found = api.call(200, "GET", MESSAGES, query={"text": "YE"}, **room)
     assert [m["text"] for m in found["messages"]] == ["yes"] and found["sequence"]
     mine = api.call(200, "GET", "/v1/rooms", token="adas")

@@ -1,38 +1,8 @@
 import FerryChat
 package import FerryCore
 import FerryRuntime
-import FerryTransport
 
-extension LocalAdapter: EventHistoryProvider, ImportingProvider {
-  package func events(
-    of channel: ChannelID, after cursor: Cursor?, limit: Int
-  ) async throws(FerryError) -> EventPage {
-    struct Page: Decodable {
-      struct Item: Decodable {
-        let sequence: Int64
-        let event: Wire.Event
-      }
-      let events: [Item]
-      let next: Int64?
-    }
-    let limit = min(max(limit, 1), 500)
-    var query = "?deleted=withheld&limit=\(limit)&room=\(PercentEncoding.encode(channel.rawValue))"
-    if let cursor { query += "&after=\(PercentEncoding.encode(cursor.rawValue))" }
-    let page = try await get("/v1/events" + query, Page.self, doing: "read the history")
-    var events: [Event] = []
-    events.reserveCapacity(page.events.count)
-    var withheld: Set<MessageID> = []
-    for item in page.events {
-      // Of a newer server, perhaps.
-      guard let event = try? item.event.event(sequence: item.sequence) else { continue }
-      if let message = item.event.message, message.deleted != nil { withheld.insert(MessageID(message.id)) }
-      events.append(event)
-    }
-    return EventPage(
-      events: events, next: page.events.last.map { Cursor(String($0.sequence)) } ?? cursor, isLast: page.next == nil,
-      withheld: withheld)
-  }
-
+extension LocalAdapter: ImportingProvider {
   package func prepareImport(into channel: ChannelID, notify: Bool) async throws(FerryError) {
     try await call("PUT", Self.path(channel), Bodies.Room(), doing: "make the room")
   }

@@ -82,6 +82,11 @@ package struct LocalAdapter: Sendable {
     try await call("GET", path, json: nil, type, doing: doing)
   }
 
+  /// The answer to GET, as it is.
+  func bytes(of path: String, doing: String) async throws(FerryError) -> [UInt8] {
+    try await call("GET", path, json: nil, doing: doing)
+  }
+
   func call(_ method: String, _ path: String, _ body: some Encodable, doing: String) async throws(FerryError) {
     _ = try await call(method, path, json: try Wire.json(body), doing: doing)
   }

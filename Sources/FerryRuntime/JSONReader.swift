@@ -14,14 +14,17 @@ package struct JSONReader {
   /// Levels of arrays and objects; deeper text is refused.
   package static let deepest = 32
 
+  private let limit: Int
+
   private let bytes: UnsafeBufferPointer<UInt8>
   private var position = 0
   private let isLenient: Bool
   /// Whether bytes or escapes that are no Unicode text were replaced by U+FFFD.
   private var isLossy = false
 
-  private init(_ bytes: UnsafeBufferPointer<UInt8>, isLenient: Bool) {
+  private init(_ bytes: UnsafeBufferPointer<UInt8>, isLenient: Bool, limit: Int) {
     self.bytes = bytes
+    self.limit = limit
     self.isLenient = isLenient
   }
 
@@ -29,9 +32,9 @@ package struct JSONReader {
   ///
   /// `lenient` also takes control characters within strings, and `\x01`, which some services write.
   package static func read(
-    _ bytes: UnsafeBufferPointer<UInt8>, lenient: Bool = false
+    _ bytes: UnsafeBufferPointer<UInt8>, lenient: Bool = false, deepest: Int = JSONReader.deepest
   ) throws(Fault) -> (value: JSONValue, lossy: Bool) {
-    var reader = JSONReader(bytes, isLenient: lenient)
+    var reader = JSONReader(bytes, isLenient: lenient, limit: deepest)
     reader.skipSpace()
     let value = try reader.value(depth: 0)
     reader.skipSpace()
@@ -40,10 +43,12 @@ package struct JSONReader {
   }
 
   package static func read(
-    _ bytes: some Sequence<UInt8>, lenient: Bool = false
+    _ bytes: some Sequence<UInt8>, lenient: Bool = false, deepest: Int = JSONReader.deepest
   ) throws(Fault) -> (value: JSONValue, lossy: Bool) {
     let result: Result<(value: JSONValue, lossy: Bool), Fault> = Array(bytes).withUnsafeBufferPointer { bytes in
-      do throws(Fault) { return .success(try read(bytes, lenient: lenient)) } catch { return .failure(error) }
+      do throws(Fault) { return .success(try read(bytes, lenient: lenient, deepest: deepest)) } catch {
+        return .failure(error)
+      }
     }
     return try result.get()
   }
@@ -80,7 +85,7 @@ package struct JSONReader {
   }
 
   private mutating func object(depth: Int) throws(Fault) -> [String: JSONValue] {
-    guard depth <= Self.deepest else { throw fault("there are more than \(Self.deepest) levels") }
+    guard depth <= limit else { throw fault("there are more than \(limit) levels") }
     position += 1
     var members: [String: JSONValue] = [:]
     skipSpace()
@@ -113,7 +118,7 @@ package struct JSONReader {
   }
 
   private mutating func array(depth: Int) throws(Fault) -> [JSONValue] {
-    guard depth <= Self.deepest else { throw fault("there are more than \(Self.deepest) levels") }
+    guard depth <= limit else { throw fault("there are more than \(limit) levels") }
     position += 1
     var values: [JSONValue] = []
     skipSpace()

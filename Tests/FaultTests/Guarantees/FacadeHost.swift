@@ -1,0 +1,107 @@
+import FerryCore
+import FerryRuntime
+import FerryTestKit
+import FerryTransport
+
+/// A facade on a port of its own, behind a proxy, that can be ended and begun again.
+final class FacadeHost: Sendable {
+  struct Facade: Sendable {
+    let handle: @Sendable (HTTPRequest) async -> HTTPResponse
+    /// Until cancelled.
+    let run: @Sendable () async -> Void
+    /// After everything has ended.
+    let close: @Sendable () async -> Void
+  }
+
+  /// What the relay is told to talk to.
+  let proxy: FaultProxy
+  /// The service itself, which people talk to.
+  let url: String
+  /// The adapter's, and the people's.
+  let client: HTTPClient
+  let direct: HTTPClient
+  private let loop: LoopExecutor
+  private let port: UInt16
+  private let make: @Sendable (HTTPClient) throws -> Facade
+  private let life = Locked<Life?>(nil)
+  /// What was fetched before is not fetched again.
+  private let digests = Locked<[String: String]>([:])
+
+  private struct Life: Sendable {
+    let task: Task<Void, Never>
+    let facade: Facade
+  }
+
+  init(_ make: @escaping @Sendable (HTTPClient) throws -> Facade) async throws {
+    self.make = make
+    loop = try LoopExecutor(name: "place")
+    let addresses = AddressGuard(allowedHosts: ["127.0.0.1"])
+    client = HTTPClient(loop: loop, guard: addresses, logger: .silent)
+    direct = HTTPClient(loop: loop, guard: addresses, logger: .silent)
+    let facade = try make(direct)
+    let server = try Self.server(port: 0, loop, facade)
+    port = server.port
+    url = server.url
+    proxy = try await FaultProxy.start(to: port)
+    begin(server, facade)
+  }
+
+  private static func server(port: UInt16, _ loop: LoopExecutor, _ facade: Facade) throws -> HTTPServer {
+    try HTTPServer(
+      HTTPServer.Settings(port: port, stopTimeout: .milliseconds(100)), loop: loop, logger: .silent,
+      handler: facade.handle)
+  }
+
+  private func begin(_ server: HTTPServer, _ facade: Facade) {
+    let task = Task {
+      await withDiscardingTaskGroup { group in
+        group.addTask { await server.run() }
+        group.addTask { await facade.run() }
+      }
+    }
+    life.withLock { $0 = Life(task: task, facade: facade) }
+  }
+
+  private func end() async {
+    let old = life.withLock { life in
+      defer { life = nil }
+      return life
+    }
+    old?.task.cancel()
+    await old?.task.value
+    await old?.facade.close()
+  }
+
+  func restart(beforeAccepting: () async throws -> Void = {}) async throws {
+    await proxy.refuse()
+    await end()
+    let facade = try make(direct)
+    begin(try Self.server(port: port, loop, facade), facade)
+    try await beforeAccepting()
+    try await proxy.accept()
+  }
+
+  func close() async {
+    await proxy.close()
+    await end()
+    loop.stop()
+  }
+
+  /// A request that goes round the proxy.
+  func send(_ method: String, _ path: String, headers: HTTPHeaders = [:], _ body: String = "") async throws -> Int {
+    var request = ClientRequest(method: method, url: url + path, headers: headers, body: .bytes(Array(body.utf8)))
+    if request.headers["Content-Type"] == nil { request.headers.set("Content-Type", "application/json") }
+    let response = try await direct.send(request)
+    _ = try await response.collect(upTo: 1 << 20)
+    return response.status
+  }
+
+  func digest(of url: String) async throws -> String {
+    if let known = digests.withLock({ $0[url] }) { return known }
+    let response = try await direct.send(ClientRequest(method: "GET", url: url))
+    guard response.status == 200 else { return "status \(response.status)" }
+    let digest = Crypto.hex(Crypto.digest(.sha256, of: try await response.collect(upTo: 1 << 20)))
+    digests.withLock { $0[url] = digest }
+    return digest
+  }
+}
