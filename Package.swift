@@ -15,7 +15,7 @@ func pageFiles(_ page: String) -> [Resource] {
       "chat.html", "actions.js", "chat.css", "composer.js", "drops.js", "extra.css", "icon.svg",
       "jump.js", "log.js", "main.js", "mentions.js", "menu.js", "net.js", "notices.js", "outbox.js",
       "reading.js", "room.js", "rooms.js", "row.js", "search.js", "sign-in.js", "text.js", "timeline.js",
-      "tray.js", "viewer.js", "words.js",
+      "tray.js", "viewer.js", "words.js", "words-ja.js",
     ],
     "console": [
       "console.html", "console.css", "console.js", "console.svg", "dead.js", "dom.js", "events.js", "health.js",

@@ -130,7 +130,9 @@ import Testing
   @Test("the chat page needs less than 100 KB")
   func size() throws {
     let html = text(get("/chat"))
-    let later = ["extra.css", "drops", "jump", "mentions", "menu", "notices", "search", "sign-in", "tray", "viewer"]
+    let later = [
+      "extra.css", "drops", "jump", "mentions", "menu", "notices", "search", "sign-in", "tray", "viewer", "words-ja",
+    ]
     for name in later { #expect(!html.contains("/chat/\(name)"), "\(name) is loaded when it is needed") }
   }
 }

@@ -47,9 +47,10 @@ async function start({ name, token, room }) {
   listing.catch(() => {});
   $('#app').hidden = false;
   try {
-    const page = await opening;
+    // Where the room alone cannot be read, it says so itself.
+    const page = await opening.catch((error) => error.status === 401 ? Promise.reject(error) : undefined);
     // Of a room that is not there yet nobody is told who they are.
-    const user = page.title === undefined ? (await listing).user : page.user;
+    const user = page?.title === undefined ? (await listing).user : page.user;
     if (user) api.me.id = user;
     sessionStorage.setItem('ferry.token', token);
     localStorage.setItem('ferry.name', name);
@@ -59,7 +60,7 @@ async function start({ name, token, room }) {
       sessionStorage.removeItem('ferry.token');
       signIn({ name, room: app.room.id }, t('wrongToken'));
     };
-    app.begin(room, listing, page);
+    app.begin(room, listing, opening);
   } catch (error) {
     if (!(error instanceof ApiError)) throw error;
     const isWrong = error.status === 401;
@@ -107,11 +108,12 @@ class App {
     this.#midnight();
   }
 
-  /** Opens a room, shows the list when it is here, and follows what happens. `page`: the room's, where it is here. */
-  async begin(room, listing, page) {
-    this.open(room, page);
+  /** Opens a room, shows the list when it is here, and follows what happens. `opening`: its page, on its way. */
+  async begin(room, listing, opening) {
+    this.open(room, opening);
     try {
       const { rooms, sequence } = await listing;
+      const page = await opening?.catch(() => undefined);
       this.rooms.replace(rooms, sequence);
       this.room.titleChanged();
       this.live.start(Math.min(sequence, page?.sequence ?? sequence));
@@ -123,7 +125,7 @@ class App {
   /** Reads everything anew. */
   #reload() { this.begin(this.room.id, this.api.rooms()); }
 
-  open(id, page) {
+  open(id, opening) {
     localStorage.setItem('ferry.room', id);
     const query = new URLSearchParams(location.search);
     query.set('room', id);
@@ -132,7 +134,7 @@ class App {
     this.search?.close();
     // Before the room, which measures what it draws.
     $('#app').classList.add('in-room');
-    this.room.open(id, page);
+    this.room.open(id, opening);
     this.rooms.open(id);
     this.composer.open(id);
     // Not on a phone, where it calls up the keyboard, nor in a frame, which has neighbours.

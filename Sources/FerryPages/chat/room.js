@@ -95,12 +95,12 @@ export class RoomView {
 
   // MARK: Opening
 
-  /** Shows a room. `opened` is its last page where it is here already. */
-  async open(id, opened) {
+  /** Shows a room. `opening` is its last page where it is on its way already. */
+  async open(id, opening) {
     const round = ++this.round;
     this.id = id;
     this.#close();
-    this.title = opened?.title;
+    this.title = undefined;
     this.titleChanged();
     this.log.scroller.setAttribute('aria-label', t('messages', plain(id)));
     this.timeline = new Timeline(this.me, this);
@@ -113,7 +113,7 @@ export class RoomView {
     this.#overlay(t('loading'));
     this.isLoading = true;
     try {
-      let page = opened ?? await this.api.opened(id, PAGE);
+      let page = await (opening ?? this.api.opened(id, PAGE));
       // A room where nothing was read yet is new, not unread.
       const unread = page.read ? page.unread : 0;
       if (unread > PAGE - 10 && page.next) page = await this.api.opened(id, unread < 100 ? unread + 10 : 500);

@@ -71,7 +71,7 @@ def test_one_messages_way_is_explained_while_the_relay_runs_and_after(services, 
     eyes = Subscriber(services.urls["pusher"], "chatroom", ["new_message", "message_updated"])
     sent = local.post("lobby", "ann", "very private words", "1")
     wait_until(lambda: len(eyes.events) == 1, what="the copy")
-    copy = eyes.events[0][1]["id"]
+    copy = str(eyes.events[0][1]["ID"])
 
     def explain(*arguments):
         code, out, err = ferry(config, "explain", *arguments)
