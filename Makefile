@@ -70,6 +70,7 @@ test-browser: setup-browser ## Test the pages in a real browser
 screenshots: setup-browser ## Take pictures of the pages, into screenshots/
 	swift build --product ferry
 	.venv/bin/python Tests/browser/screenshots.py screenshots
+	.venv/bin/python Tests/browser/console_screenshots.py screenshots
 
 setup:
 	@tools/setup packages

@@ -15,7 +15,12 @@ func pageFiles(_ page: String) -> [Resource] {
       "chat.html", "actions.js", "chat.css", "composer.js", "drops.js", "extra.css", "icon.svg",
       "jump.js", "log.js", "main.js", "mentions.js", "menu.js", "net.js", "notices.js", "outbox.js",
       "reading.js", "room.js", "rooms.js", "row.js", "search.js", "sign-in.js", "text.js", "timeline.js",
-      "tray.js", "viewer.js", "words.js",
+      "tray.js", "viewer.js", "words.js", "words-ja.js",
+    ],
+    "console": [
+      "console.html", "console.css", "console.js", "console.svg", "dead.js", "dom.js", "events.js", "health.js",
+      "lanes.js", "map.js", "overview.js", "plot.js", "probe.js", "service.js", "settings.js", "table.js", "trace.js",
+      "vocabulary.js",
     ],
     "start": ["start.html", "start.css", "start.js"],
   ]
@@ -37,6 +42,7 @@ let package = Package(
     .systemLibrary(name: "CYAML"),
     .systemLibrary(name: "CCrypto"),
     .systemLibrary(name: "CSodium"),
+    .systemLibrary(name: "CArchive"),
 
     module("FerryCore", []),
     module("FerryRuntime", ["FerryCore", "CLinux", "CCrypto"]),
@@ -45,6 +51,7 @@ let package = Package(
     module("FerryStorage", ["FerryCore", "FerryRuntime", "CSQLite"]),
     module("FerryChat", ["FerryCore", "FerryRuntime", "FerryStorage"]),
     module("FerryRelay", ["FerryCore", "FerryRuntime", "FerryTransport", "FerryStorage"]),
+    module("FerryHistory", ["FerryCore", "FerryRuntime", "FerryStorage", "CArchive"]),
     module(
       "LocalProvider",
       ["FerryCore", "FerryRuntime", "FerryTransport", "FerryConfig", "FerryChat"],
@@ -63,18 +70,18 @@ let package = Package(
       path: "providers/twilio", documents: ["README.md"]),
     .target(
       name: "FerryPages", dependencies: ["FerryCore", "FerryRuntime", "FerryTransport"],
-      resources: ["chat", "start"].flatMap(pageFiles)),
+      resources: ["chat", "console", "start"].flatMap(pageFiles)),
     module("FerryTestKit", ["FerryCore", "FerryRuntime"]),
 
     .executableTarget(
       name: "ferry",
       dependencies: [
         "FerryCore", "FerryRuntime", "FerryTransport", "FerryConfig", "FerryStorage", "FerryChat", "FerryRelay",
-        "FerryPages", "LocalProvider", "PusherProvider", "TwilioProvider", "BackendlessProvider",
+        "FerryHistory", "FerryPages", "LocalProvider", "PusherProvider", "TwilioProvider", "BackendlessProvider",
       ]),
     .executableTarget(
       name: "ferry-bench",
-      dependencies: ["FerryCore", "FerryRuntime", "FerryTestKit"]),
+      dependencies: ["FerryCore", "FerryRuntime", "FerryHistory", "FerryTestKit"]),
 
     .testTarget(name: "FerryCoreTests", dependencies: ["FerryCore"]),
     .testTarget(name: "FerryRuntimeTests", dependencies: ["FerryCore", "FerryRuntime"]),
@@ -86,6 +93,9 @@ let package = Package(
     .testTarget(
       name: "FerryRelayTests",
       dependencies: ["FerryCore", "FerryRuntime", "FerryTransport", "FerryStorage", "FerryRelay", "FerryTestKit"]),
+    .testTarget(
+      name: "FerryHistoryTests",
+      dependencies: ["FerryCore", "FerryRuntime", "FerryStorage", "FerryHistory", "FerryTestKit"]),
     .testTarget(
       name: "LocalTests",
       dependencies: ["FerryCore", "FerryRuntime", "FerryTransport", "FerryConfig", "FerryChat", "LocalProvider"]),

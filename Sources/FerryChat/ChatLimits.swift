@@ -13,6 +13,8 @@ package struct ChatLimits: Hashable, Sendable {
   package var extraBytes = 16 * 1024
   /// Messages posted in one transaction.
   package var batch = 256
+  /// Items imported in one transaction.
+  package var imported = 512
   package var fileBytes: Int64 = 64 * 1024 * 1024
   /// Messages or events in one page.
   package var page = 500

@@ -74,6 +74,39 @@ package final class ChatService: Sendable {
     try await Self.log(of: room, after: after, limit: limits.checkPage(limit), in: database)
   }
 
+  /// One page of a room's log as it may be handed to others: messages that have been deleted since say nothing, and
+  /// bear the time of their deletion.
+  package func archivedEvents(of room: ChannelID, after: Int64, limit: Int) async throws(FerryError) -> [LoggedEvent] {
+    let limit = limits.checkPage(limit)
+    return try await database.read { connection in
+      let row = try Self.existingRow(of: room, connection)
+      return try connection.rows(
+        """
+        SELECT sequence, json, messages.deleted FROM events
+        LEFT JOIN messages ON messages.id = CAST(json_extract(json, '$.message.id') AS INTEGER)
+          AND messages.deleted IS NOT NULL
+        WHERE events.room = ? AND sequence > ? ORDER BY sequence LIMIT ?
+        """, .integer(row), .integer(after), SQLValue(limit)
+      ) { found in
+        var json = found.text(1)
+        if let deleted = found.optionalInteger(2) {
+          json = try Self.withheld(json, deleted: Timestamp(milliseconds: deleted))
+        }
+        return LoggedEvent(sequence: found.integer(0), room: room, json: json)
+      }
+    }
+  }
+
+  private static func withheld(_ json: String, deleted: Timestamp) throws(FerryError) -> String {
+    var event = try Wire.value(Wire.Event.self, from: json.utf8)
+    event.message?.text = ""
+    event.message?.attachments = []
+    event.message?.mentions = nil
+    event.message?.attributes = nil
+    event.message?.deleted = Wire.Time(deleted)
+    return try event.json()
+  }
+
   private static func log(
     of room: ChannelID?, after: Int64, limit: Int, in database: Database
   ) async throws(FerryError) -> [LoggedEvent] {

@@ -137,7 +137,8 @@ extension ChatTransaction {
 
   // MARK: Pieces
 
-  private func insert(
+  /// A message with a revision is written as it reads by then.
+  func insert(
     _ new: Message, clientID: SendKey?, to room: ChannelID, row: Int64
   ) throws -> (posted: Posted, event: LoggedEvent?) {
     if let clientID, let first = try ChatService.message(clientID: clientID, in: room, row: row, connection) {
@@ -153,12 +154,14 @@ extension ChatTransaction {
     try connection.execute(
       """
       INSERT INTO messages(
-        room, client_id, author, author_name, author_avatar, text, format, time, reply_to, extra, stamp, position)
-      VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+        room, client_id, author, author_name, author_avatar, text, format, time, reply_to, extra, stamp, position,
+        revision, edited)
+      VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
       """, .integer(row), SQLValue(clientID?.rawValue), .text(message.author.id.rawValue),
       .text(message.author.name), SQLValue(message.author.avatar), .text(message.text),
       .text(message.format.rawValue), .integer(message.time.milliseconds), SQLValue(replyTo),
-      try MessageRow.extra(message), try MessageRow.stamp(message), .integer(position))
+      try MessageRow.extra(message), try MessageRow.stamp(message), .integer(position), SQLValue(message.revision),
+      SQLValue(message.edited?.milliseconds))
     message.id = MessageID(String(connection.lastInsertedID))
     let stored = ChatMessage(message: message, room: room, clientID: clientID, position: position)
     let event = try append(.posted(message), stored: stored, to: room, row: row)

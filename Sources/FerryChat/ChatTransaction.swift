@@ -23,6 +23,11 @@ package final class ChatTransaction {
 
   var limits: ChatLimits { chat.limits }
 
+  /// The same unit of work, in which something happens at another time.
+  func at(_ time: Timestamp) -> ChatTransaction {
+    ChatTransaction(chat, connection, now: time, isOfObserver: isOfObserver)
+  }
+
   /// Runs `body` once this is durable, on the writer's thread: it must be quick. Not run when the write fails.
   package func afterCommit(_ body: @escaping @Sendable () -> Void) { connection.afterCommit(body) }
 

@@ -29,6 +29,8 @@ package struct BridgeSection: Sendable {
   package let author: String
   package let editFallback: Fallback
   package let deleteFallback: Fallback
+  /// Whether authors whose names look alike are told apart.
+  package let distinguish: Bool
   /// For errors about the bridge.
   package let node: ConfigNode
 
@@ -44,6 +46,7 @@ package struct BridgeSection: Sendable {
     let mirrorNode = mapping.optional("mirror")
     let authorNode = mapping.optional("author")
     let fallbackNode = mapping.optional("fallback")
+    let distinguishNode = mapping.optional("distinguish")
     try mapping.finish()
 
     var reader = AddressReader(accounts: accounts)
@@ -69,6 +72,7 @@ package struct BridgeSection: Sendable {
 
     mirror = try Self.mirror(mirrorNode)
     author = try Self.template(authorNode)
+    distinguish = try distinguishNode?.bool() ?? true
     let fallback = try fallbackNode?.mapping()
     editFallback = try fallback?.optional("edits")?.choice(Fallback.self) ?? .note
     deleteFallback = try fallback?.optional("deletes")?.choice(Fallback.self) ?? .note
@@ -86,8 +90,8 @@ package struct BridgeSection: Sendable {
   private static func template(_ node: ConfigNode?) throws(FerryError) -> String {
     guard let node else { return "{name}" }
     let template = try node.nonEmptyString()
-    guard template.contains("{name}") || template.contains("{id}") else {
-      throw node.error("\"author\" must contain {name} or {id}, or nobody could tell who speaks")
+    guard ["{name}", "{person}", "{id}"].contains(where: { template.contains($0) }) else {
+      throw node.error("\"author\" must contain {name}, {person} or {id}, or nobody could tell who speaks")
     }
     return template
   }

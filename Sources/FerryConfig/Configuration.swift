@@ -13,6 +13,8 @@ package struct Configuration: Sendable {
   /// A person's name, and the id it has at each account.
   package let identities: [String: [AccountName: UserID]]
   package let serve: ServeSection?
+  /// As it was read, for showing it.
+  let node: ConfigNode
 
   /// Throws `.badConfiguration` naming file, line and column of the first thing that is wrong.
   package static func load(path: String, environment: [String: String]) throws(FerryError) -> Configuration {
@@ -37,6 +39,7 @@ package struct Configuration: Sendable {
     try top.finish()
 
     self.path = path
+    self.node = node
     accounts = try Self.accounts(accountsNode)
     let known = Set(accounts.keys)
     bridges = try Self.bridges(bridgesNode, accounts: known)
@@ -70,11 +73,17 @@ package struct Configuration: Sendable {
     _ node: ConfigNode?, accounts: Set<AccountName>
   ) throws(FerryError) -> [String: [AccountName: UserID]] {
     var identities: [String: [AccountName: UserID]] = [:]
+    var owners: [AccountName: [String: String]] = [:]
     for (person, _, value) in try node?.mapping().names() ?? [] {
       var ids: [AccountName: UserID] = [:]
       for (name, key, id) in try value.mapping().names() {
         try checkAccount(AccountName(name), accounts, key)
-        ids[AccountName(name)] = UserID(try id.nonEmptyString())
+        let written = try id.nonEmptyString()
+        // In any case, as mentions are understood.
+        if let other = owners[AccountName(name), default: [:]].updateValue(person, forKey: written.lowercased()) {
+          throw id.error("\(person) and \(other) have the same id at \(name)")
+        }
+        ids[AccountName(name)] = UserID(written)
       }
       identities[person] = ids
     }

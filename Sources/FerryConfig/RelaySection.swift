@@ -9,12 +9,20 @@ package struct RelaySection: Sendable {
   package let journal: String
   /// For the console; without one there is no console.
   package let token: Secret?
+  /// For those who may look at the console and change nothing.
+  package let readToken: Secret?
   /// Hosts that attachments named in messages may be fetched from although their addresses are private.
   package let allowHosts: [String]
   /// The largest image that is carried, in bytes.
   package let imageBytes: Int64
-  /// How long the journal keeps what is settled; nil for ever.
+  /// How long the journal keeps what is settled, 30 days unless set; nil for ever.
   package let retention: Duration?
+  /// How many bytes of files the spool holds that no link serves; the oldest unused go first.
+  package let spoolBytes: Int64
+  /// Whether images lose what says where they were taken.
+  package let stripLocation: Bool
+  /// After so many times round a loop its lanes stop; zero for never.
+  package let hopLimit: Int
   let listenNode: ConfigNode
 
   init(_ node: ConfigNode?, in top: ConfigNode) throws(FerryError) {
@@ -25,10 +33,30 @@ package struct RelaySection: Sendable {
     publicURL = try mapping?.optional("public_url")?.webAddress()
     journal = try mapping?.optional("journal")?.path() ?? top.source.resolve("ferry.db")
     token = try mapping?.optionalSecret("token")
+    readToken = try Self.readToken(mapping?.optional("read_token"), beside: token)
     allowHosts = try Self.hosts(mapping?.optional("allow_hosts"))
     imageBytes = try mapping?.optional("image_bytes")?.byteCount() ?? 100 << 20
-    retention = try mapping?.optional("retention")?.duration()
+    retention = try Self.retention(mapping?.optional("retention"))
+    spoolBytes = try mapping?.optional("spool_bytes")?.byteCount() ?? 1 << 30
+    stripLocation = try mapping?.optional("strip_location")?.bool() ?? false
+    hopLimit = Int(try mapping?.optional("hop_limit")?.integer(in: 0...1000) ?? 10)
     try mapping?.finish()
+  }
+
+  private static func readToken(_ node: ConfigNode?, beside token: Secret?) throws(FerryError) -> Secret? {
+    guard let node else { return nil }
+    let readToken = try node.secret()
+    guard readToken != token else { throw node.error("\"read_token\" must differ from \"token\"") }
+    return readToken
+  }
+
+  private static func retention(_ node: ConfigNode?) throws(FerryError) -> Duration? {
+    guard let node else { return .seconds(30 * 86_400) }
+    if case .scalar("forever", _) = node.content { return nil }
+    let retention = try node.duration()
+    // Less would forget messages that are still being edited, and repetitions that services still send.
+    guard retention >= .seconds(3600) else { throw node.error("\"retention\" is at least 1h, or forever") }
+    return retention
   }
 
   private static func hosts(_ node: ConfigNode?) throws(FerryError) -> [String] {

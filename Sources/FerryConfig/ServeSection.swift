@@ -6,8 +6,10 @@ package struct ServeSection: Sendable {
   package let data: String
   package let local: LocalSection?
   package let facades: [FacadeSection]
+  package let node: ConfigNode
 
   init(_ node: ConfigNode) throws(FerryError) {
+    self.node = node
     let mapping = try node.mapping()
     data = try mapping.optional("data")?.path() ?? node.source.resolve("ferry-data")
     let localNode = mapping.optional("local")

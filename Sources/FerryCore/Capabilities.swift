@@ -10,6 +10,8 @@ package struct Capabilities: Hashable, Sendable, Codable {
   /// What happens to an attachment's bytes.
   package var attachments: Attachments = .none
   package var history: History = .none
+  /// What an import into this account can keep; nil where there is no import.
+  package var importing: ImportPowers?
   package var certainty: Certainty = .none
   /// How long a send that was broken off may still take effect, in seconds: `find` is not asked before. Zero where a
   /// repeated key is refused by the provider itself.

@@ -248,11 +248,14 @@ package enum HistoryOrder: String, Sendable, Codable { case oldestFirst, newestF
 
 package struct HistoryPage: Sendable {
   package var messages: [Message]
+  /// Joins and leaves that lie among the messages, at services that keep them there.
+  package var notices: [Event]
   /// Nil on the last page.
   package var next: Cursor?
 
-  package init(messages: [Message], next: Cursor?) {
+  package init(messages: [Message], notices: [Event] = [], next: Cursor?) {
     self.messages = messages
+    self.notices = notices
     self.next = next
   }
 }

@@ -128,6 +128,30 @@ package struct Stamp: Hashable, Sendable, Codable {
     SendKey("\(bridge)|\(Self.escaped(origin.description))|\(id)|\(revision)|\(part)")
   }
 
+  /// The stamp whose key this is; nil for a key that no stamp made.
+  package init?(key: SendKey) {
+    let text = key.rawValue
+    guard let bridgeEnd = text.firstIndex(of: "|") else { return nil }
+    var origin = ""
+    var rest = text[text.index(after: bridgeEnd)...]
+    while let scalar = rest.unicodeScalars.popFirst(), scalar != "|" {
+      guard scalar == "\\" else {
+        origin.unicodeScalars.append(scalar)
+        continue
+      }
+      guard let escaped = rest.unicodeScalars.popFirst() else { return nil }
+      origin.unicodeScalars.append(escaped)
+    }
+    guard let address = Address(origin), let partStart = rest.lastIndex(of: "|"),
+      let part = Int(rest[rest.index(after: partStart)...]), let revisionStart = rest[..<partStart].lastIndex(of: "|"),
+      let revision = Int(rest[rest.index(after: revisionStart)..<partStart])
+    else { return nil }
+    self.init(
+      bridge: BridgeName(String(text[..<bridgeEnd])), origin: address, id: MessageID(String(rest[..<revisionStart])),
+      revision: revision, part: part)
+    guard self.key == key else { return nil }
+  }
+
   private static func escaped(_ text: String) -> String {
     guard text.utf8.contains(where: { $0 == UInt8(ascii: "|") || $0 == UInt8(ascii: "\\") }) else { return text }
     var escaped = ""

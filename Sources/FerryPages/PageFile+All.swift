@@ -31,5 +31,6 @@ extension PageFile {
     "/chat/tray.js": PageFile(.script, PackageResources.tray_js),
     "/chat/viewer.js": PageFile(.script, PackageResources.viewer_js),
     "/chat/words.js": PageFile(.script, PackageResources.words_js),
+    "/chat/words-ja.js": PageFile(.script, PackageResources.words_ja_js),
   ]
 }

@@ -27,6 +27,16 @@ struct PageFile: Sendable {
     tag = "\"\(Crypto.hex(Crypto.digest(.sha256, of: bytes)).prefix(32))\""
   }
 
+  /// The chat page of a service whose apps write a message when somebody comes; any other file as it is.
+  func withJoinNotice(_ text: String) -> PageFile {
+    guard type.hasPrefix("text/html"), text.utf8.allSatisfy({ !#"<>&""#.utf8.contains($0) }) else { return self }
+    let page = String(decoding: bytes, as: UTF8.self)
+    let place = #"<meta name="join-notice" content="">"#
+    guard let range = page.firstRange(of: place) else { return self }
+    let told = page[..<range.lowerBound] + place.dropLast(2) + text + "\">" + page[range.upperBound...]
+    return PageFile(.markup, Array(told.utf8))
+  }
+
   /// Asked for again at every load, and answered with 304 as long as it is the same: a new version of the program is
   /// never mixed with files of an old one.
   func answer(_ request: HTTPRequest, policy: String) -> HTTPResponse {

@@ -37,7 +37,8 @@ package final class Pages: Sendable {
   }
 
   /// Answers what asks for a page; nil when it asks for something else. The start page is on one port only.
-  package func answer(_ request: HTTPRequest, withStart: Bool) -> HTTPResponse? {
+  /// `joinNotice`: the text by which the service's apps say in a message that somebody has come.
+  package func answer(_ request: HTTPRequest, withStart: Bool, joinNotice: String? = nil) -> HTTPResponse? {
     let path = request.path
     let isStart = path == "/" || path.hasPrefix("/start/")
     guard path == "/chat" || path.hasPrefix("/chat/") || (isStart && withStart) else { return nil }
@@ -49,7 +50,8 @@ package final class Pages: Sendable {
     let origin = Origin(request)
     let start = start.withLock { $0 }
     if path == "/start/panes.json" { return panes(start, for: request, origin) }
-    guard let file = PageFile.all[path] else { return .text("There is no such page.\n", status: 404) }
+    guard let known = PageFile.all[path] else { return .text("There is no such page.\n", status: 404) }
+    let file = joinNotice.map(known.withJoinNotice) ?? known
     let policy =
       isStart
       ? ContentPolicy.start(frames: (start?.panes ?? []).map { origin.onPort($0.port) })

@@ -5,24 +5,36 @@ import FerryStorage
 /// Where one account's adapter hands its events: the journal, then the lanes.
 struct AccountInbox: Inbox {
   let account: AccountName
+  /// For the router, names and typing as they are now: they change while the account is connected.
+  let relay: Relay
+  let health: AccountHealth
   let journal: Journal
-  let router: Router
-  let typingMirror: TypingMirror
-  let wake: @Sendable (Set<LaneID>) -> Void
-  let status: AccountStatus
-  let clock: any FerryClock
   let logger: Logger
   let metrics: Metrics
 
+  init(account: AccountName, relay: Relay, health: AccountHealth, _ settings: Relay.Settings) {
+    self.account = account
+    self.relay = relay
+    self.health = health
+    journal = settings.journal
+    logger = settings.logger
+    metrics = settings.metrics
+  }
+
   func accept(_ events: [Event]) async throws(FerryError) {
     let account = account
-    let router = router
+    let (router, names, typing) = relay.table.withLock { ($0.router, $0.names, $0.typing) }
     Failpoint.beforeAccept.pass()
-    let acceptance = try await journal.accept(events, from: account) { router.lanes(for: $0, from: account) }
+    let loops = loops
+    let acceptance = try await journal.accept(events, from: account) { event in
+      router.lanes(for: event, from: account)
+    } refuse: { event in
+      loops?(event)
+    }
     Failpoint.afterAccept.pass()
     for event in events {
       if case .posted(let message) = event.kind {
-        typingMirror.messagePosted(by: message.author.id, at: Address(account: account, channel: event.channel))
+        typing.messagePosted(by: message.author.id, at: Address(account: account, channel: event.channel))
       }
     }
     let labels = ["account": account.rawValue]
@@ -33,8 +45,59 @@ struct AccountInbox: Inbox {
       logger.error("\(account): event \(key) cannot be written down and is not mirrored")
       metrics.add(to: "ferry_events_unwritable_total", labels)
     }
-    status.eventAccepted(at: clock.now())
-    wake(acceptance.lanes)
+    health.received()
+    if acceptance.forgotten > 0 {
+      logger.notice("\(account): \(acceptance.forgotten) events are about messages forgotten after relay.retention")
+      metrics.add(Double(acceptance.forgotten), to: "ferry_events_forgotten_total", labels)
+    }
+    if acceptance.refused > 0 {
+      logger.error(
+        "\(account): \(acceptance.refused) messages go round in a loop that other software closes. They are dead letters; "
+          + "end the other bridge, or take one of the two addresses out of this one")
+      metrics.add(Double(acceptance.refused), to: "ferry_loops_total", labels)
+    }
+    // Before the lanes look: what comes next may pose as one of these.
+    let failure = acceptance.keys.isEmpty ? nil : await note(events, Set(acceptance.keys), in: names)
+    relay.wake(acceptance.lanes)
+    if let failure { throw failure }
+  }
+
+  /// Says why an event is not carried on, when it has gone round too often.
+  private var loops: (@Sendable (Event) -> String?)? {
+    let (router, limit) = relay.table.withLock { ($0.router, $0.settings.hopLimit) }
+    guard limit > 0 else { return nil }
+    return { [relay, account] event in
+      guard case .posted(let message) = event.kind, message.attachments.isEmpty else { return nil }
+      let place = Address(account: account, channel: event.channel)
+      // By the source's own clock, which knows how soon one round came after another even when they are read together.
+      for bridge in Set(router.lanes(for: event, from: account).map(\.bridge)) {
+        let round = relay.loops.withLock {
+          $0.round(of: message.text, by: message.author.id, at: place, in: bridge, now: message.time)
+        }
+        if round > limit {
+          return
+            "conflict: This message has gone round \(limit) times in a loop: other software mirrors the same channels."
+        }
+      }
+      return nil
+    }
+  }
+
+  /// Whoever speaks or comes in is at home here; what Ferry wrote itself was not accepted.
+  private func note(_ events: [Event], _ accepted: Set<EventKey>, in names: AuthorNames) async -> FerryError? {
+    for event in events where accepted.contains(event.key) {
+      let place = Address(account: account, channel: event.channel)
+      do throws(FerryError) {
+        switch event.kind {
+        case .posted(let message): try await names.saw(message.author, at: place)
+        case .joined(let membership): try await names.saw(membership.member, at: place)
+        default: break
+        }
+      } catch {
+        return error
+      }
+    }
+    return nil
   }
 
   func accept(cursor: Cursor, for channel: ChannelID) async throws(FerryError) {
@@ -45,7 +108,7 @@ struct AccountInbox: Inbox {
     try await journal.recent(account, channel, limit: limit)
   }
 
-  func typing(_ typing: Typing) { typingMirror.typing(typing, at: account) }
+  func typing(_ typing: Typing) { relay.table.withLock { $0.typing }.typing(typing, at: account) }
 
   func gap(_ gap: Gap) async {
     logger.warning(
@@ -60,32 +123,6 @@ struct AccountInbox: Inbox {
   }
 
   func connection(_ state: ConnectionState) {
-    guard status.changed(to: state) else { return }
-    logger.notice("\(account) is \(state.phase.rawValue)\(state.reason.map { ": \($0)" } ?? "")")
-    metrics.set("ferry_account_connected", ["account": account.rawValue], to: state.phase == .connected ? 1 : 0)
-  }
-}
-
-/// What an account is doing, for the status.
-final class AccountStatus: Sendable {
-  struct Snapshot: Sendable {
-    var connection: ConnectionState
-    var lastEvent: Timestamp?
-  }
-
-  private let state: Locked<Snapshot>
-
-  init(_ phase: ConnectionState.Phase) { state = Locked(Snapshot(connection: ConnectionState(phase))) }
-
-  var snapshot: Snapshot { state.withLock { $0 } }
-
-  func eventAccepted(at time: Timestamp) { state.withLock { $0.lastEvent = time } }
-
-  /// True when this is news.
-  func changed(to connection: ConnectionState) -> Bool {
-    state.withLock { snapshot in
-      defer { snapshot.connection = connection }
-      return snapshot.connection != connection
-    }
+    health.connection(state)
   }
 }

@@ -1,7 +1,7 @@
 package import FerryCore
 
 /// A set of addresses that mirror one another: who is copied where, and what.
-package struct Bridge: Sendable {
+package struct Bridge: Sendable, Equatable {
   package enum Mirrored: String, Sendable, CaseIterable {
     case messages, edits, deletes, typing, images, members, reads, reactions
   }
@@ -16,10 +16,13 @@ package struct Bridge: Sendable {
   package let author: AuthorTemplate
   package let editFallback: Fallback
   package let deleteFallback: Fallback
+  /// Whether authors whose names look alike are told apart.
+  package let distinguish: Bool
 
   package init(
     name: BridgeName, routes: [Address: [Address]], mirror: Set<Mirrored>,
-    author: AuthorTemplate = AuthorTemplate("{name}"), editFallback: Fallback = .note, deleteFallback: Fallback = .note
+    author: AuthorTemplate = AuthorTemplate("{name}"), editFallback: Fallback = .note, deleteFallback: Fallback = .note,
+    distinguish: Bool = true
   ) {
     self.name = name
     self.routes = routes
@@ -27,6 +30,7 @@ package struct Bridge: Sendable {
     self.author = author
     self.editFallback = editFallback
     self.deleteFallback = deleteFallback
+    self.distinguish = distinguish
   }
 
   /// Every address to every other.
@@ -35,21 +39,26 @@ package struct Bridge: Sendable {
   }
 }
 
-/// How a copy's author is shown: `{name}`, `{id}`, `{account}`, `{channel}` and `{bridge}` are replaced.
-package struct AuthorTemplate: Sendable {
-  private let template: String
+/// How a copy's author is shown: `{name}`, `{person}`, `{id}`, `{account}`, `{channel}` and `{bridge}` are replaced.
+package struct AuthorTemplate: Sendable, Equatable {
+  /// As configured.
+  package let text: String
 
-  package init(_ template: String) { self.template = template }
+  package init(_ text: String) { self.text = text }
 
-  /// The author of a copy. The id carries the account, so that nobody at the destination has the same.
-  package func author(for original: Author, at source: Address, in bridge: BridgeName) -> Author {
+  /// The author of a copy. The id carries the account, so that nobody at the destination has the same. `{person}` is the
+  /// name in `identities`, or else the author's own.
+  package func author(
+    for original: Author, at source: Address, in bridge: BridgeName, identities: Identities = Identities()
+  ) -> Author {
     let values = [
       "name": original.name, "id": original.id.rawValue, "account": source.account.rawValue,
       "channel": source.channel.rawValue, "bridge": bridge.rawValue,
+      "person": identities.person(original.id, at: source.account) ?? original.name,
     ]
-    let name = Self.replace(template, values)
+    let names = [Self.replace(text, values), original.id.rawValue, "somebody"].lazy.map(ShownText.name)
     return Author(
-      id: UserID("\(source.account):\(original.id)"), name: name.isEmpty ? original.id.rawValue : name,
+      id: UserID("\(source.account):\(original.id)"), name: names.first { !$0.isEmpty } ?? "somebody",
       avatar: original.avatar)
   }
 

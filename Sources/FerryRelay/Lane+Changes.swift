@@ -11,7 +11,8 @@ extension Lane {
     let isStale = message.revision > 0 && live.allSatisfy { $0.revision >= message.revision }
     guard !live.isEmpty, !isStale else { return try await settle(delivery) }
     guard provider.capabilities.edits, let editing = provider as? any EditingProvider else {
-      return try await note("(edited) \(message.text)", renderer.bridge.editFallback, message.author, delivery)
+      let text = renderer.body(message, from: delivery.source)
+      return try await note("(edited) \(text)", renderer.bridge.editFallback, message.author, delivery)
     }
     let known = Set(live.map(\.part))
     let parts = try await renderer.parts(of: message, from: delivery.source, known: known)
@@ -47,7 +48,9 @@ extension Lane {
     _ copy: MessageID, to part: OutgoingMessage, with editing: any EditingProvider
   ) async throws(FerryError) {
     do throws(FerryError) {
-      try await editing.edit(copy, in: id.destination.channel, to: part)
+      try await reach(isWriting: true) { () async throws(FerryError) in
+        try await editing.edit(copy, in: id.destination.channel, to: part)
+      }
     } catch {
       // Somebody at the destination deleted the copy: there is nothing left to edit.
       guard error.code == .notFound else { throw error }
@@ -72,13 +75,20 @@ extension Lane {
 
   private func delete(_ link: Link, by author: Author?, _ delivery: Delivery) async throws(FerryError) {
     guard let deleting = provider as? any DeletingProvider else { return }
-    let author = author.map { renderer.author($0, at: delivery.source) }
+    let author = try await shown(author, delivery)
     let stamp = renderer.stamp(of: link.origin, from: delivery.source, revision: link.revision, part: link.part)
     do throws(FerryError) {
-      try await deleting.delete(link.copy, in: id.destination.channel, as: author, stamp: stamp)
+      try await reach(isWriting: true) { () async throws(FerryError) in
+        try await deleting.delete(link.copy, in: id.destination.channel, as: author, stamp: stamp)
+      }
     } catch {
       guard error.code == .notFound else { throw error }
     }
+  }
+
+  private func shown(_ author: Author?, _ delivery: Delivery) async throws(FerryError) -> Author? {
+    guard let author else { return nil }
+    return try await renderer.author(author, at: delivery.source)
   }
 
   private func revised(_ link: Link, _ revision: Int, isDeleted: Bool = false) -> Link {
@@ -94,13 +104,13 @@ extension Lane {
   ) async throws(FerryError) {
     metrics.add(to: "ferry_fallbacks_total", ["lane": id.description, "kind": delivery.event.kindName])
     if fallback == .note {
-      let message = renderer.note(text, by: author, about: delivery.event, from: delivery.source)
+      let message = try await renderer.note(text, by: author, about: delivery.event, from: delivery.source)
       try await prepare(message)
       try await journal.advance(settled: [], sending: [delivery.id])
       let mayHaveBeenSent = delivery.state == .sending
       let isThere =
-        mayHaveBeenSent ? try await provider.find(message.key, in: id.destination.channel) : .absent
-      if case .absent = isThere { _ = try await provider.post(message, to: id.destination.channel) }
+        mayHaveBeenSent ? try await find(message.key) : .absent
+      if case .absent = isThere { _ = try await write(message) }
       count(1)
     }
     try await settle(delivery)
@@ -109,9 +119,11 @@ extension Lane {
   func setMember(_ membership: Membership, _ present: Bool, _ delivery: Delivery) async throws(FerryError) {
     if provider.capabilities.members, let keeping = provider as? any MembershipProvider {
       let copy = Membership(
-        member: renderer.author(membership.member, at: delivery.source),
+        member: try await renderer.author(membership.member, at: delivery.source),
         stamp: Stamp(bridge: id.bridge, origin: delivery.source, id: MessageID(delivery.event.key.rawValue)))
-      try await keeping.setMember(copy, of: id.destination.channel, present: present)
+      try await reach(isWriting: true) { () async throws(FerryError) in
+        try await keeping.setMember(copy, of: id.destination.channel, present: present)
+      }
       Failpoint.afterChange.pass()
       count(1)
     }
@@ -124,9 +136,11 @@ extension Lane {
         return try await journal.park(delivery)
       }
       let copy = ReadMark(
-        upTo: upTo, by: mark.by.map { renderer.author($0, at: delivery.source) }, state: mark.state,
+        upTo: upTo, by: try await shown(mark.by, delivery), state: mark.state,
         stamp: renderer.stamp(of: mark.upTo, from: delivery.source))
-      try await reading.mark(copy, in: id.destination.channel)
+      try await reach(isWriting: true) { () async throws(FerryError) in
+        try await reading.mark(copy, in: id.destination.channel)
+      }
       Failpoint.afterChange.pass()
       count(1)
     }
@@ -139,9 +153,11 @@ extension Lane {
         return try await journal.park(delivery)
       }
       let copy = Reaction(
-        message: message, by: renderer.author(reaction.by, at: delivery.source), emoji: reaction.emoji,
+        message: message, by: try await renderer.author(reaction.by, at: delivery.source), emoji: reaction.emoji,
         added: reaction.added, stamp: renderer.stamp(of: reaction.message, from: delivery.source))
-      try await reacting.react(copy, in: id.destination.channel)
+      try await reach(isWriting: true) { () async throws(FerryError) in
+        try await reacting.react(copy, in: id.destination.channel)
+      }
       Failpoint.afterChange.pass()
       count(1)
     }

@@ -16,6 +16,8 @@ struct Lane: Sendable {
   let signal: BoundedChannel<Void>
   /// Finished when the lane is to end after the send it is making.
   let stop: StopSignal
+  /// Of the account that it writes to: where it waits while that fails.
+  let health: AccountHealth
   /// Lets other lanes look again.
   let wake: @Sendable (Set<LaneID>) -> Void
   let clock: any FerryClock
@@ -41,6 +43,8 @@ struct Lane: Sendable {
         if open.isEmpty {
           guard await signal.next() != nil else { return }
         } else {
+          guard await health.pass(id, stop) else { return }
+          defer { health.left(id) }
           try await deliver(open)
           backoff.reset()
         }
@@ -48,14 +52,17 @@ struct Lane: Sendable {
         let failure = (error as? Pause)?.error ?? .wrap(error)
         guard failure.code != .cancelled else { return }
         let delay = delay(after: failure, &backoff)
-        logger.warning("\(id) waits \(delay.milliseconds) ms: \(failure)")
+        if health.isSending { logger.warning("\(id) waits \(delay.milliseconds) ms: \(failure)") }
         metrics.add(to: "ferry_lane_pauses_total", ["lane": id.description, "reason": failure.code.label])
+        health.pauses(id, for: delay)
         await stop.sleep(for: delay, on: clock)
       }
     }
   }
 
   private func delay(after error: FerryError, _ backoff: inout Backoff) -> Duration {
+    // While the account as a whole fails, it says when to try again.
+    if !health.isSending, error.isAccounts == true { return .zero }
     let own = backoff.next()
     // Rejected credentials stay rejected until a person acts: no hurry, and no loss either.
     if error.code == .badCredentials { return max(own, .seconds(10)) }
@@ -76,7 +83,7 @@ struct Lane: Sendable {
       return
     }
     while let first = rest.first, !stop.isStopping {
-      let batch = plainRun(rest)
+      let batch = try await plainRun(rest)
       if batch.count > 1 {
         // A batch that was refused is still to be delivered, before anything behind it.
         guard let sent = try await sendBatch(batch, after: settled) else { return }
@@ -84,7 +91,7 @@ struct Lane: Sendable {
         rest = rest.dropFirst(batch.count)
         continue
       }
-      if let message = plainMessage(first) {
+      if let message = try await plainMessage(first) {
         settled = try await sendSingle(first, message, after: settled)
       } else {
         // Everything else may ask the journal about messages just sent.
@@ -97,16 +104,18 @@ struct Lane: Sendable {
     wake(try await journal.advance(settled: settled))
   }
 
-  private func plainMessage(_ delivery: Delivery) -> OutgoingMessage? {
+  private func plainMessage(_ delivery: Delivery) async throws(FerryError) -> OutgoingMessage? {
     guard delivery.attempts == 0, case .posted(let message) = delivery.event.kind else { return nil }
-    return renderer.plain(message, from: delivery.source)
+    return try await renderer.plain(message, from: delivery.source)
   }
 
-  private func plainRun(_ deliveries: ArraySlice<Delivery>) -> [(Delivery, OutgoingMessage)] {
+  private func plainRun(
+    _ deliveries: ArraySlice<Delivery>
+  ) async throws(FerryError) -> [(Delivery, OutgoingMessage)] {
     guard provider is any BatchingProvider else { return [] }
     var run: [(Delivery, OutgoingMessage)] = []
     for delivery in deliveries.prefix(provider.capabilities.batch) {
-      guard let message = plainMessage(delivery) else { break }
+      guard let message = try await plainMessage(delivery) else { break }
       run.append((delivery, message))
     }
     return run
@@ -129,7 +138,9 @@ struct Lane: Sendable {
     wake(try await journal.advance(settled: settled, sending: ids))
     Failpoint.beforeSend.pass()
     do throws(FerryError) {
-      let copies = try await provider.post(batch.map(\.1), to: id.destination.channel)
+      let copies = try await reach(isWriting: true) { () async throws(FerryError) in
+        try await provider.post(batch.map(\.1), to: id.destination.channel)
+      }
       Failpoint.afterSend.pass()
       guard copies.count == batch.count else {
         throw FerryError(.badData, "The provider answered with too few ids.", retry: .now, didNotAct: false)
@@ -153,7 +164,23 @@ struct Lane: Sendable {
   /// Before a send is marked, so that one interrupted in between was certainly not sent.
   func prepare(_ message: OutgoingMessage) async throws(FerryError) {
     guard let provider = provider as? any PreparingProvider else { return }
-    try await provider.prepare(message.key, in: id.destination.channel)
+    try await reach { () async throws(FerryError) in
+      try await provider.prepare(message.key, in: id.destination.channel)
+    }
+  }
+
+  /// Everything that asks something of the destination goes through here, so that its account knows how it fares.
+  func reach<Answer>(
+    isWriting: Bool = false, _ body: () async throws(FerryError) -> Answer
+  ) async throws(FerryError) -> Answer {
+    do throws(FerryError) {
+      let answer = try await body()
+      health.answered(id, hasActed: isWriting)
+      return answer
+    } catch {
+      health.failed(id, error)
+      throw error
+    }
   }
 
   private func sendSingle(
@@ -168,7 +195,7 @@ struct Lane: Sendable {
     wake(try await journal.advance(settled: settled, sending: [delivery.id]))
     Failpoint.beforeSend.pass()
     do throws(FerryError) {
-      let copy = try await provider.post(message, to: id.destination.channel)
+      let copy = try await write(message)
       Failpoint.afterSend.pass()
       count(1)
       return [settlement(of: delivery, links: [link(delivery, copy: copy)])]
@@ -239,13 +266,23 @@ struct Lane: Sendable {
     _ part: OutgoingMessage, mayHaveBeenSent: Bool
   ) async throws(FerryError) -> MessageID {
     if mayHaveBeenSent {
-      switch try await provider.find(part.key, in: id.destination.channel) {
+      switch try await find(part.key) {
       case .found(let copy): return copy
       case .absent: break
       case .unknown(let reason): throw outcomeUnknown(reason)
       }
     }
-    return try await provider.post(part, to: id.destination.channel)
+    return try await write(part)
+  }
+
+  func write(_ message: OutgoingMessage) async throws(FerryError) -> MessageID {
+    try await reach(isWriting: true) { () async throws(FerryError) in
+      try await provider.post(message, to: id.destination.channel)
+    }
+  }
+
+  func find(_ key: SendKey) async throws(FerryError) -> Finding {
+    try await reach { () async throws(FerryError) in try await provider.find(key, in: id.destination.channel) }
   }
 
   // MARK: Unknown outcomes
@@ -255,9 +292,12 @@ struct Lane: Sendable {
   private func settleUnknown(_ deliveries: [Delivery]) async throws -> [Settlement] {
     if let last = deliveries.map(\.updated).max() { await waitUntilSettled(last) }
     var settled: [Settlement] = []
-    let plain = deliveries.compactMap { delivery -> (Delivery, OutgoingMessage)? in
-      guard case .posted(let message) = delivery.event.kind else { return nil }
-      return renderer.plain(message, from: delivery.source).map { (delivery, $0) }
+    var plain: [(Delivery, OutgoingMessage)] = []
+    for delivery in deliveries {
+      guard case .posted(let message) = delivery.event.kind,
+        let outgoing = try await renderer.plain(message, from: delivery.source)
+      else { break }
+      plain.append((delivery, outgoing))
     }
     if plain.count == deliveries.count {
       let findings = try await find(plain.map(\.1.key))
@@ -285,10 +325,12 @@ struct Lane: Sendable {
   private func find(_ keys: [SendKey]) async throws -> [Finding] {
     do throws(FerryError) {
       if let provider = provider as? any BatchingProvider {
-        return try await provider.find(keys, in: id.destination.channel)
+        return try await reach { () async throws(FerryError) in
+          try await provider.find(keys, in: id.destination.channel)
+        }
       }
       var findings: [Finding] = []
-      for key in keys { findings.append(try await provider.find(key, in: id.destination.channel)) }
+      for key in keys { findings.append(try await find(key)) }
       return findings
     } catch {
       throw Pause(error: error)

@@ -6,28 +6,54 @@ package import FerryTransport
 /// What the relay answers over HTTP: its health, its metrics, its status, and the files it serves under links.
 package struct RelayListener: Sendable {
   private let relay: Relay
-  /// Nil refuses everything that needs a token.
-  private let token: String?
+  private let access: ConsoleAccess
+  private let console: ConsoleAPI
   /// Accounts whose services call us, by the path that they call.
   private let webhooks: [String: any WebhookReceiver]
 
-  /// Throws when two accounts want their webhooks at one path.
-  package init(relay: Relay, token: String?) throws(FerryError) {
+  /// Without `token` everything that needs one is refused; `readToken` may look and change nothing. Throws when two
+  /// accounts want their webhooks at one path.
+  package init(
+    relay: Relay, token: String?, readToken: String? = nil, facts: ConsoleFacts = ConsoleFacts()
+  ) throws(FerryError) {
     self.relay = relay
-    self.token = token
+    access = ConsoleAccess(token: token, readToken: readToken, publicURL: relay.settings.publicURL)
+    console = ConsoleAPI(
+      relay: relay, access: access, facts: facts, feed: ConsoleFeed(relay: relay, providers: facts.providers))
+    webhooks = try Self.webhooks(of: relay.settings.accounts)
+  }
+
+  /// Throws `badConfiguration` when two accounts want their webhooks at one path.
+  package static func checkWebhooks(of accounts: [AccountName: any ChatProvider]) throws(FerryError) {
+    _ = try webhooks(of: accounts)
+  }
+
+  private static func webhooks(
+    of accounts: [AccountName: any ChatProvider]
+  ) throws(FerryError) -> [String: any WebhookReceiver] {
     var webhooks: [String: any WebhookReceiver] = [:]
-    for (name, provider) in relay.settings.accounts.sorted(by: { $0.key < $1.key }) {
+    for (name, provider) in accounts.sorted(by: { $0.key < $1.key }) {
       guard let receiver = provider as? any WebhookReceiver, let path = receiver.webhookPath else { continue }
       guard webhooks.updateValue(receiver, forKey: path) == nil else {
         throw FerryError(
           .badConfiguration, "Account \(name) has its webhook at \(path), where another account has its own.")
       }
     }
-    self.webhooks = webhooks
+    return webhooks
   }
 
+  /// Whether a service calls us by this request.
+  package func isWebhook(_ request: HTTPRequest) -> Bool { webhook(for: request) != nil }
+
+  private func webhook(for request: HTTPRequest) -> (any WebhookReceiver)? {
+    webhooks["/" + request.segments.joined(separator: "/")]
+  }
+
+  /// Another one takes over: who follows the console's live status has to ask that one, with a token that it knows.
+  package func retire() { console.feed.retire() }
+
   package func handle(_ request: HTTPRequest) async -> HTTPResponse {
-    if let receiver = webhooks["/" + request.segments.joined(separator: "/")] { return await receiver.webhook(request) }
+    if let receiver = webhook(for: request) { return await receiver.webhook(request) }
     let isRead = request.method == "GET" || request.method == "HEAD"
     do throws(FerryError) {
       switch request.segments.first {
@@ -36,25 +62,18 @@ package struct RelayListener: Sendable {
       case "metrics" where isRead: return try await metrics()
       case "files" where isRead: return try await file(request)
       case "status" where isRead:
-        try authorise(request)
+        _ = try access.authorise(request)
         return .json(try await relay.status())
-      case "dead":
-        try authorise(request)
-        return try await dead(request)
+      case "api" where isRead && request.segments == ["api", "trace"]:
+        try access.refuseOtherSites(request)
+        _ = try access.authorise(request)
+        return .json(try await trace(request))
+      case "api": return try await console.handle(request, Array(request.segments.dropFirst()))
+      case "dead": return try await dead(request)
       default: throw FerryError(.notFound, "There is nothing at this path.")
       }
     } catch {
       return .error(error)
-    }
-  }
-
-  private func authorise(_ request: HTTPRequest) throws(FerryError) {
-    let bearer = request.headers["Authorization"].flatMap { header in
-      header.lowercased().hasPrefix("bearer ") ? String(header.dropFirst(7)) : nil
-    }
-    guard let token, let given = bearer, Crypto.areEqual(given, token) else {
-      throw FerryError(
-        .badCredentials, "This needs the relay's token (relay.token in the configuration) as a bearer token.")
     }
   }
 
@@ -71,13 +90,31 @@ package struct RelayListener: Sendable {
   }
 
   private func metrics() async throws(FerryError) -> HTTPResponse {
-    let metrics = relay.settings.metrics
-    for lane in try await relay.status().lanes {
-      let labels = ["lane": "\(lane.bridge)>\(lane.destination)"]
-      metrics.set("ferry_lane_pending", labels, to: Double(lane.pending))
-      metrics.set("ferry_lane_dead", labels, to: Double(lane.dead))
+    let settings = relay.settings
+    let now = settings.clock.now()
+    for (lane, counts) in try await relay.laneCounts() {
+      let labels = ["lane": lane.description]
+      settings.metrics.set("ferry_lane_pending", labels, to: Double(counts.pending))
+      settings.metrics.set("ferry_lane_waiting", labels, to: Double(counts.waiting))
+      settings.metrics.set("ferry_lane_dead", labels, to: Double(counts.dead))
+      let age = counts.oldest.map { max(now.milliseconds - $0.milliseconds, 0) } ?? 0
+      settings.metrics.set("ferry_lane_oldest_seconds", labels, to: Double(age) / 1000)
     }
-    return .text(metrics.text(), type: "text/plain; version=0.0.4; charset=utf-8")
+    settings.metrics.set("ferry_spool_bytes", to: Double(settings.spool.bytes))
+    return .text(settings.metrics.text(), type: "text/plain; version=0.0.4; charset=utf-8")
+  }
+
+  /// `GET /api/trace?id=ID[&address=ADDRESS]`: the way of the messages that any id of theirs names.
+  private func trace(_ request: HTTPRequest) async throws(FerryError) -> RelayTrace {
+    guard let id = request.query("id"), !id.isEmpty else {
+      throw FerryError(.badRequest, "Say which message: /api/trace?id=ID, and &address=ACCOUNT:CHANNEL if you know it.")
+    }
+    let place = request.query("address")
+    let address = place.flatMap { Address($0) }
+    guard place == nil || address != nil else {
+      throw FerryError(.badRequest, "The address is not one; write ACCOUNT:CHANNEL.")
+    }
+    return try await RelayTrace(of: id, at: address, in: relay.settings.journal, relay.settings.bridges)
   }
 
   /// `/files/TOKEN/NAME`: the token decides, the name is for people.
@@ -103,6 +140,7 @@ package struct RelayListener: Sendable {
 
   /// `GET /dead` lists; `POST /dead/ID/retry` and `POST /dead/ID/drop` decide.
   private func dead(_ request: HTTPRequest) async throws(FerryError) -> HTTPResponse {
+    _ = try access.authorise(request)
     let segments = request.segments
     let journal = relay.settings.journal
     if request.method == "GET", segments.count == 1 {
@@ -111,6 +149,7 @@ package struct RelayListener: Sendable {
     guard request.method == "POST", segments.count == 3, let id = Int64(segments[1]) else {
       throw FerryError(.notFound, "Write GET /dead, POST /dead/ID/retry or POST /dead/ID/drop.")
     }
+    try access.authoriseAction(request)
     let isDone =
       switch segments[2] {
       case "retry": try await journal.retryDead(id)

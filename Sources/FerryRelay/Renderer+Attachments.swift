@@ -45,22 +45,18 @@ extension Renderer {
     }
     let bytes = try await provider.attachment(attachment.reference)
     let file = try await spool.store(bytes, declaredType: attachment.mediaType)
+    try await spool.trim { sha256 async throws(FerryError) in try await journal.isServed(sha256: sha256) }
     Failpoint.afterFetch.pass()
-    if limits.attachments == .none {
-      cargo.notes.append("\(attachment.name): \(try await link(attachment.name, file))")
-      return
+    switch MessageLayout(limits).place(ofSize: file.size, inline: cargo.inline.count) {
+    case .link:
+      let size = limits.attachments == .none ? "" : " (\(file.size) bytes)"
+      cargo.notes.append("\(attachment.name)\(size): \(try await link(attachment.name, file))")
+    case .inline: cargo.inline.append(try await deliver(attachment, file))
+    case .apart:
+      var number = Self.number(of: file)
+      while cargo.apart.contains(where: { $0.number == number }) { number += 1 }
+      cargo.apart.append((number, known.contains(number) ? nil : try await deliver(attachment, file)))
     }
-    if let limit = limits.attachmentBytes, file.size > limit, limits.attachments == .stored {
-      cargo.notes.append("\(attachment.name) (\(file.size) bytes): \(try await link(attachment.name, file))")
-      return
-    }
-    if cargo.inline.count < (limits.captions ? limits.attachmentsPerMessage ?? .max : 0) {
-      cargo.inline.append(try await deliver(attachment, file))
-      return
-    }
-    var number = Self.number(of: file)
-    while cargo.apart.contains(where: { $0.number == number }) { number += 1 }
-    cargo.apart.append((number, known.contains(number) ? nil : try await deliver(attachment, file)))
   }
 
   /// From the content, so that an edit finds the attachments that stayed.

@@ -12,6 +12,8 @@ struct Renderer: Sendable {
   let spool: Spool
   /// Where the relay's listener is reached, without a slash at the end.
   let publicURL: String
+  let identities: Identities
+  let names: AuthorNames
   let logger: Logger
 
   var limits: Capabilities { destination.capabilities }
@@ -33,12 +35,13 @@ struct Renderer: Sendable {
     of message: Message, from source: Address, known: Set<Int> = [], patient: Bool = false
   ) async throws(FerryError) -> [Part] {
     let cargo = try await cargo(of: message, from: source, known: known, patient: patient)
-    let text = ([message.text] + cargo.notes).filter { !$0.isEmpty }.joined(separator: "\n")
+    let text = MessageLayout.text(body(message, from: source), notes: cargo.notes)
     var replyTo: MessageID?
     if let original = message.replyTo {
       replyTo = try await journal.translate(original, at: source, to: lane.destination)
     }
-    let texts = text.isEmpty && !cargo.apart.isEmpty && cargo.inline.isEmpty ? [] : TextSplitter(limits).parts(of: text)
+    let texts = MessageLayout(limits).texts(of: text, inline: cargo.inline.count, apart: cargo.apart.count)
+    let author = try await author(message.author, at: source)
     var parts: [Part] = []
     func add(_ number: Int, _ text: String, _ attachments: [OutgoingAttachment]) {
       let stamp = stamp(of: message.id, from: source, revision: message.revision, part: number)
@@ -46,7 +49,7 @@ struct Renderer: Sendable {
         Part(
           number: number,
           message: OutgoingMessage(
-            key: stamp.key, author: author(message.author, at: source), text: text, format: message.format,
+            key: stamp.key, author: author, text: text, format: message.format,
             time: message.time, attachments: attachments, replyTo: parts.isEmpty ? replyTo : nil, stamp: stamp)))
     }
     for (index, text) in texts.enumerated() { add(index, text, index == texts.count - 1 ? cargo.inline : []) }
@@ -57,27 +60,38 @@ struct Renderer: Sendable {
   }
 
   /// A message that needs no network and no second part, as most do; nil for all others. May share a batch.
-  func plain(_ message: Message, from source: Address) -> OutgoingMessage? {
+  func plain(_ message: Message, from source: Address) async throws(FerryError) -> OutgoingMessage? {
     guard message.attachments.isEmpty, message.replyTo == nil else { return nil }
-    let texts = TextSplitter(limits).parts(of: message.text)
-    guard texts.count == 1 else { return nil }
+    let text = body(message, from: source)
+    guard TextSplitter(limits).parts(of: text).count == 1 else { return nil }
     let stamp = stamp(of: message.id, from: source, revision: message.revision, part: 0)
     return OutgoingMessage(
-      key: stamp.key, author: author(message.author, at: source), text: message.text, format: message.format,
+      key: stamp.key, author: try await author(message.author, at: source), text: text, format: message.format,
       time: message.time, stamp: stamp)
   }
 
   /// What is posted where an edit or delete cannot be made (fallback `note`).
-  func note(_ text: String, by author: Author, about event: Event, from source: Address) -> OutgoingMessage {
+  func note(
+    _ text: String, by author: Author, about event: Event, from source: Address
+  ) async throws(FerryError) -> OutgoingMessage {
     let stamp = Stamp(
       bridge: lane.bridge, origin: source, id: MessageID("note/\(event.key)"), revision: 0, part: 0)
-    let text = TextSplitter(limits).parts(of: text)[0]
+    let text = TextSplitter(limits).parts(of: ShownText.body(text))[0]
     return OutgoingMessage(
-      key: stamp.key, author: self.author(author, at: source), text: text, time: event.time, stamp: stamp)
+      key: stamp.key, author: try await self.author(author, at: source), text: text, time: event.time, stamp: stamp)
   }
 
-  func author(_ author: Author, at source: Address) -> Author {
-    bridge.author.author(for: author, at: source, in: bridge.name)
+  /// The text as the destination is to show it: people by their names there, and nothing that turns what stands beside.
+  func body(_ message: Message, from source: Address) -> String {
+    ShownText.body(identities.rewrite(message.text, from: source.account, to: lane.destination.account))
+  }
+
+  func author(_ author: Author, at source: Address) async throws(FerryError) -> Author {
+    var copy = bridge.author.author(for: author, at: source, in: bridge.name, identities: identities)
+    if bridge.distinguish {
+      copy.name = try await names.shown(copy.name, of: author.id, from: source.account, at: lane.destination)
+    }
+    return copy
   }
 
   func stamp(of message: MessageID, from source: Address, revision: Int = 0, part: Int = 0) -> Stamp {

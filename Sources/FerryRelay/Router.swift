@@ -43,8 +43,21 @@ package struct Router: Sendable {
   }
 
   package func lanes(for event: Event, from account: AccountName) -> [LaneID] {
-    let needed: Bridge.Mirrored =
-      switch event.kind {
+    lanes(from: Address(account: account, channel: event.channel), mirroring: Bridge.Mirrored(event.kind))
+  }
+
+  package func lanes(from source: Address, mirroring needed: Bridge.Mirrored) -> [LaneID] {
+    (routes[source] ?? []).filter { $0.mirror.contains(needed) }.flatMap { route in
+      route.destinations.map { LaneID(bridge: route.bridge, destination: $0) }
+    }
+  }
+}
+
+extension Bridge.Mirrored {
+  /// What a bridge must mirror for such an event to be carried over.
+  init(_ kind: Event.Kind) {
+    self =
+      switch kind {
       case .posted: .messages
       case .edited: .edits
       case .deleted: .deletes
@@ -52,12 +65,18 @@ package struct Router: Sendable {
       case .read: .reads
       case .reacted: .reactions
       }
-    return lanes(from: Address(account: account, channel: event.channel), mirroring: needed)
   }
 
-  package func lanes(from source: Address, mirroring needed: Bridge.Mirrored) -> [LaneID] {
-    (routes[source] ?? []).filter { $0.mirror.contains(needed) }.flatMap { route in
-      route.destinations.map { LaneID(bridge: route.bridge, destination: $0) }
+  /// The same from the kind as the journal names it.
+  init?(kindName: String) {
+    switch kindName {
+    case "message": self = .messages
+    case "edit": self = .edits
+    case "delete": self = .deletes
+    case "join", "leave": self = .members
+    case "read": self = .reads
+    case "reaction": self = .reactions
+    default: return nil
     }
   }
 }

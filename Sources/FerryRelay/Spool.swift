@@ -3,9 +3,19 @@ import FerryRuntime
 import Glibc
 
 /// Attachments on their way, in files named by their SHA-256: each is fetched once however many destinations it has.
-package struct Spool: Sendable {
-  private let folder: String
+package struct Spool: Sendable, Equatable {
+  let folder: String
   private let limit: Int64
+  private let budget: Int64
+  private let stripsLocation: Bool
+  /// Bytes in the folder, shared by all copies of this value.
+  private let usage: Usage
+
+  private final class Usage: Sendable {
+    let bytes = Locked(Int64(0))
+    /// Seconds since 1970.
+    let nextTrim = Locked(0)
+  }
 
   package struct File: Hashable, Sendable {
     package let sha256: String
@@ -14,12 +24,57 @@ package struct Spool: Sendable {
     package let mediaType: String
   }
 
-  /// `limit` bytes a file at most.
-  package init(folder: String, limit: Int64) throws(FerryError) {
+  /// `limit` bytes a file at most; `trim` keeps at most `budget` bytes. With `stripsLocation` images lose what says where
+  /// they were made.
+  package init(
+    folder: String, limit: Int64, budget: Int64 = .max, stripsLocation: Bool = false
+  ) throws(FerryError) {
     self.folder = folder
     self.limit = limit
+    self.budget = budget
+    self.stripsLocation = stripsLocation
+    usage = Usage()
     guard mkdir(folder, 0o700) == 0 || errno == EEXIST else { throw Self.failure("made", folder) }
+    var bytes: Int64 = 0
+    for file in files() {
+      // What was being written when the last process ended.
+      if file.isWhole { bytes += file.size } else { unlink("\(folder)/\(file.name)") }
+    }
+    let found = bytes
+    usage.bytes.withLock { $0 = found }
   }
+
+  private init(_ other: Spool, limit: Int64, budget: Int64, stripsLocation: Bool) {
+    folder = other.folder
+    usage = other.usage
+    self.limit = limit
+    self.budget = budget
+    self.stripsLocation = stripsLocation
+  }
+
+  /// The same folder under other rules.
+  package func with(limit: Int64, budget: Int64, stripsLocation: Bool) -> Spool {
+    Spool(self, limit: limit, budget: budget, stripsLocation: stripsLocation)
+  }
+
+  package static func == (left: Spool, right: Spool) -> Bool {
+    left.folder == right.folder && left.limit == right.limit && left.budget == right.budget
+      && left.stripsLocation == right.stripsLocation
+  }
+
+  var isOverBudget: Bool { bytes > budget }
+
+  func isTimeToTrim(_ now: Int) -> Bool { usage.nextTrim.withLock { $0 <= now } }
+
+  func waitWithTrimming(until time: Int) { usage.nextTrim.withLock { $0 = time } }
+
+  func remove(_ file: Entry) {
+    guard unlink(path(of: file.name)) == 0 else { return }
+    usage.bytes.withLock { $0 -= file.size }
+  }
+
+  /// What the folder holds.
+  package var bytes: Int64 { usage.bytes.withLock { $0 } }
 
   package func path(of sha256: String) -> String { "\(folder)/\(sha256)" }
 
@@ -34,25 +89,23 @@ package struct Spool: Sendable {
       close(descriptor)
       unlink(temporary)
     }
-    var digest = IncrementalDigest(.sha256)
-    var size: Int64 = 0
-    var head: [UInt8] = []
+    var writer = SpoolWriter(stripsLocation: stripsLocation)
     while let piece = try await bytes.next() {
-      size += Int64(piece.count)
-      guard size <= limit else { throw tooLarge(size) }
-      if head.count < 16 { head += piece.prefix(16) }
-      digest.update(piece)
-      try Self.write(piece, to: descriptor, temporary)
+      guard writer.received + Int64(piece.count) <= limit else { throw tooLarge(writer.received + Int64(piece.count)) }
+      try Self.write(try writer.feed(piece), to: descriptor, temporary)
     }
-    if let declared = bytes.size, declared != size {
+    if let declared = bytes.size, declared != writer.received {
       throw FerryError(
-        .unavailable, "The attachment ended after \(size) of \(declared) bytes.", retry: .now)
+        .unavailable, "The attachment ended after \(writer.received) of \(declared) bytes.", retry: .now)
     }
-    let sha256 = Crypto.hex(digest.finish())
+    try Self.write(try writer.finish(), to: descriptor, temporary)
+    let sha256 = writer.sha256
+    let isNew = access(path(of: sha256), F_OK) != 0
     guard fsync(descriptor) == 0, rename(temporary, path(of: sha256)) == 0 else {
       throw Self.failure("written", temporary)
     }
-    return File(sha256: sha256, size: size, mediaType: Self.mediaType(of: head) ?? declaredType)
+    if isNew { usage.bytes.withLock { $0 += writer.written } }
+    return File(sha256: sha256, size: writer.written, mediaType: writer.mediaType ?? declaredType)
   }
 
   /// The stored bytes, from `offset` on, in pieces of 64 KiB.
@@ -89,17 +142,6 @@ package struct Spool: Sendable {
     FerryError(
       .storage, "The file \(path) could not be \(verb). Check the disk's space and permissions.", retry: .now,
       cause: String(cString: strerror(errno)))
-  }
-
-  /// The type that the first bytes prove, or nil.
-  static func mediaType(of head: [UInt8]) -> String? {
-    if head.starts(with: [0x89, 0x50, 0x4e, 0x47, 0x0d, 0x0a, 0x1a, 0x0a]) { return "image/png" }
-    if head.starts(with: [0xff, 0xd8, 0xff]) { return "image/jpeg" }
-    if head.starts(with: Array("GIF8".utf8)) { return "image/gif" }
-    if head.starts(with: Array("RIFF".utf8)), head.dropFirst(8).starts(with: Array("WEBP".utf8)) {
-      return "image/webp"
-    }
-    return nil
   }
 }
 

@@ -12,11 +12,13 @@ final class StopSignal: Sendable {
     channel.finish()
   }
 
-  /// Until the time is over, the lane is to end, or the task is cancelled. Called by one task at a time.
-  func sleep(for duration: Duration, on clock: any FerryClock) async {
+  /// Until the time is over, `other` tells something, the lane is to end, or the task is cancelled. Called by one task
+  /// at a time.
+  func sleep(for duration: Duration, on clock: any FerryClock, or other: BoundedChannel<Void>? = nil) async {
     await withTaskGroup(of: Void.self) { group in
       group.addTask { try? await clock.sleep(for: duration) }
       group.addTask { _ = await self.channel.next() }
+      if let other { group.addTask { _ = await other.next() } }
       await group.next()
       group.cancelAll()
     }

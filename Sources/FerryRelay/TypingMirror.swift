@@ -65,12 +65,23 @@ final class TypingMirror: Sendable {
   private let signals: [LaneID: BoundedChannel<Void>]
   private let clock: any FerryClock
   private let metrics: Metrics
+  private let identities: Identities
+  private let names: AuthorNames
+  /// False while an account fails: typing then is not worth another request.
+  private let isSending: @Sendable (AccountName) -> Bool
 
-  init(router: Router, providers: [AccountName: any ChatProvider], clock: any FerryClock, metrics: Metrics) {
+  init(
+    router: Router, providers: [AccountName: any ChatProvider], identities: Identities, names: AuthorNames,
+    clock: any FerryClock, metrics: Metrics,
+    isSending: @escaping @Sendable (AccountName) -> Bool
+  ) {
     self.router = router
     self.providers = providers.compactMapValues { $0.capabilities.typing ? $0 as? any TypingProvider : nil }
     self.clock = clock
     self.metrics = metrics
+    self.identities = identities
+    self.names = names
+    self.isSending = isSending
     var signals: [LaneID: BoundedChannel<Void>] = [:]
     for lane in router.lanes { signals[lane] = BoundedChannel(capacity: 1) }
     self.signals = signals
@@ -106,9 +117,13 @@ final class TypingMirror: Sendable {
   private func queue(_ typing: Typing, _ key: TypingThrottle.Key, _ source: Address) {
     for lane in router.lanes(from: source, mirroring: .typing) {
       guard let bridge = router.bridges[lane.bridge] else { continue }
+      var author = bridge.author.author(for: typing.by, at: source, in: lane.bridge, identities: identities)
+      if bridge.distinguish {
+        author.name = names.shownNow(author.name, of: typing.by.id, from: source.account, at: lane.destination)
+      }
       let copy = Typing(
-        channel: lane.destination.channel, by: bridge.author.author(for: typing.by, at: source, in: lane.bridge),
-        on: typing.on, stamp: Stamp(bridge: lane.bridge, origin: source, id: ""))
+        channel: lane.destination.channel, by: author, on: typing.on,
+        stamp: Stamp(bridge: lane.bridge, origin: source, id: ""))
       state.withLock { $0.outgoing[lane, default: [:]][key] = copy }
       _ = signals[lane]?.offer(())
     }
@@ -117,6 +132,10 @@ final class TypingMirror: Sendable {
   private func send(_ lane: LaneID, _ signal: BoundedChannel<Void>, to provider: any TypingProvider) async {
     while await signal.next() != nil {
       let newest = state.withLock { $0.outgoing.removeValue(forKey: lane) } ?? [:]
+      guard isSending(lane.destination.account) else {
+        metrics.add(Double(newest.count), to: "ferry_typing_dropped_total")
+        continue
+      }
       for typing in newest.values {
         do throws(FerryError) { try await provider.setTyping(typing) } catch {
           metrics.add(to: "ferry_typing_failed_total")

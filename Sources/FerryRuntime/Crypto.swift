@@ -86,6 +86,17 @@ package struct IncrementalDigest: ~Copyable {
 
   package mutating func update(_ bytes: [UInt8]) { EVP_DigestUpdate(context, bytes, bytes.count) }
 
+  /// Of what came so far; more may follow.
+  package func current() -> [UInt8] {
+    let copy = EVP_MD_CTX_new()
+    defer { EVP_MD_CTX_free(copy) }
+    EVP_MD_CTX_copy_ex(copy, context)
+    var output = [UInt8](repeating: 0, count: Int(EVP_MAX_MD_SIZE))
+    var length: UInt32 = 0
+    EVP_DigestFinal_ex(copy, &output, &length)
+    return Array(output.prefix(Int(length)))
+  }
+
   /// Once, at the end.
   package mutating func finish() -> [UInt8] {
     var output = [UInt8](repeating: 0, count: Int(EVP_MAX_MD_SIZE))

@@ -37,6 +37,22 @@ package enum Failpoint: String, CaseIterable, Sendable {
   case afterUpload = "after-upload"
   /// The destination was asked about an unknown send; the answer is not stored.
   case afterFind = "after-find"
+  /// An archive's lines are handed to the system, and more are to come.
+  case betweenWrites = "between-writes"
+  /// An archive's segment is written; it is not on the disk for certain.
+  case beforeSync = "before-sync"
+  /// A blob is on the disk under a temporary name.
+  case beforeBlobRename = "before-blob-rename"
+  /// An archive's lines are on the disk; its checkpoint does not know of them.
+  case beforeCheckpoint = "before-checkpoint"
+  case afterCheckpoint = "after-checkpoint"
+  /// An archive's manifests are written; its checkpoint is still there.
+  case beforeClosing = "before-closing"
+
+  /// Those that are passed while an archive is written; the others are the relay's.
+  package static let ofArchives: [Failpoint] = [
+    .betweenWrites, .beforeSync, .beforeBlobRename, .beforeCheckpoint, .afterCheckpoint, .beforeClosing,
+  ]
 
   private static let armed: (point: Failpoint, count: Int)? = {
     guard let text = getenv("FERRY_FAILPOINT").map({ String(cString: $0) }) else { return nil }

@@ -37,6 +37,13 @@ package struct JSONWriter: Sendable {
     needsComma = false
   }
 
+  /// A member's name that comes from outside; its value is written next.
+  package mutating func name(escaping name: String) {
+    value(name)
+    bytes.append(UInt8(ascii: ":"))
+    needsComma = false
+  }
+
   package mutating func value(_ text: String) {
     separate()
     bytes.append(UInt8(ascii: "\""))
@@ -65,12 +72,34 @@ package struct JSONWriter: Sendable {
     case .object(let members):
       begin()
       for (name, value) in members {
-        self.value(name)
-        bytes.append(UInt8(ascii: ":"))
-        needsComma = false
+        self.name(escaping: name)
         self.value(value)
       }
       end()
+    }
+  }
+
+  /// Any value; the members of objects in the order of their names, so that the same value is the same text.
+  package mutating func sorted(_ value: JSONValue) {
+    switch value {
+    case .array(let values):
+      begin("[")
+      for value in values { sorted(value) }
+      end("]")
+    case .object(let members):
+      begin()
+      sorted(members: members)
+      end()
+    default: self.value(value)
+    }
+  }
+
+  /// Members of an object that is begun already, in the order of their names.
+  package mutating func sorted(members: [String: JSONValue]) {
+    guard !members.isEmpty else { return }
+    for (name, value) in members.sorted(by: { $0.key < $1.key }) {
+      self.name(escaping: name)
+      sorted(value)
     }
   }
 

@@ -28,6 +28,17 @@ package final class Connection {
     sqlite3_extended_result_codes(handle, 1)
   }
 
+  /// A database of its own, empty, for work that needs more room than memory: kept in memory up to `cache` bytes and
+  /// beyond that in files that nobody else sees and that end with the process. Nothing in it is durable.
+  package static func scratch(cache: Int) throws(FerryError) -> Connection {
+    // An empty name is SQLite's own temporary database. Source: https://sqlite.org/inmemorydb.html
+    let connection = try Connection(path: "", readOnly: false)
+    try connection.script(
+      "PRAGMA journal_mode=OFF; PRAGMA synchronous=OFF; PRAGMA locking_mode=EXCLUSIVE; PRAGMA temp_store=FILE; "
+        + "PRAGMA cache_size=-\(cache / 1024);")
+    return connection
+  }
+
   deinit {
     for statement in statements.values { sqlite3_finalize(statement) }
     sqlite3_close_v2(handle)
@@ -35,6 +46,10 @@ package final class Connection {
 
   /// Runs one statement and throws away its rows.
   package func execute(_ sql: String, _ values: SQLValue...) throws(FerryError) {
+    try execute(sql, values: values)
+  }
+
+  package func execute(_ sql: String, values: [SQLValue]) throws(FerryError) {
     let statement = try prepare(sql, values)
     defer { sqlite3_reset(statement) }
     while try step(statement, sql) {}
@@ -54,6 +69,20 @@ package final class Connection {
     let statement = try prepare(sql, values)
     defer { sqlite3_reset(statement) }
     return try step(statement, sql) ? try map(Row(statement: statement)) : nil
+  }
+
+  /// The rows of one statement, one at a time: for more of them than fit into memory. The rows may be read while other
+  /// statements write to other tables.
+  package func cursor(_ sql: String, _ values: SQLValue...) throws(FerryError) -> RowCursor {
+    var prepared: OpaquePointer?
+    let status = sqlite3_prepare_v2(handle, sql, -1, &prepared, nil)
+    guard status == SQLITE_OK, let prepared else { throw failure(status, sql) }
+    let cursor = RowCursor(connection: self, statement: prepared, sql: sql)
+    for (index, value) in values.enumerated() {
+      let status = bind(value, to: prepared, at: Int32(index + 1))
+      guard status == SQLITE_OK else { throw failure(status, sql) }
+    }
+    return cursor
   }
 
   /// Several statements without values, as in a schema step.
@@ -108,7 +137,7 @@ package final class Connection {
   }
 
   /// True when there is a row.
-  private func step(_ statement: OpaquePointer, _ sql: String) throws(FerryError) -> Bool {
+  fileprivate func step(_ statement: OpaquePointer, _ sql: String) throws(FerryError) -> Bool {
     switch sqlite3_step(statement) {
     case SQLITE_ROW: return true
     case SQLITE_DONE: return false
@@ -132,6 +161,32 @@ package final class Connection {
     default:
       return FerryError(.storage, "A database statement failed.", cause: "\(cause) in \(sql.prefix(60))")
     }
+  }
+}
+
+/// The rows of a statement, one at a time. Used by the thread that uses its connection.
+package final class RowCursor {
+  private let connection: Connection
+  private let statement: OpaquePointer
+  private let sql: String
+  private var isAtEnd = false
+
+  fileprivate init(connection: Connection, statement: OpaquePointer, sql: String) {
+    self.connection = connection
+    self.statement = statement
+    self.sql = sql
+  }
+
+  deinit { sqlite3_finalize(statement) }
+
+  /// The next row, good until the next call; nil at the end and ever after.
+  package func next() throws(FerryError) -> Row? {
+    guard !isAtEnd else { return nil }
+    guard try connection.step(statement, sql) else {
+      isAtEnd = true
+      return nil
+    }
+    return Row(statement: statement)
   }
 }
 

@@ -9,7 +9,8 @@ import Glibc
 /// nothing behind and does not disturb the others of its group.
 package final class Database: Sendable {
   private let path: String
-  private let writer: WorkerThread
+  /// Nil where the file is only read.
+  private let writer: WorkerThread?
   private let reader: WorkerThread
   /// Nil once closed.
   private let lock: Locked<Int32?>
@@ -24,27 +25,52 @@ package final class Database: Sendable {
 
   /// Opens or creates the file and brings its schema up to date: `migrations` are applied in order, each once and in
   /// its own transaction. Throws `storage` when the file is damaged, was written by a newer Ferry, or is in use by
-  /// another process.
-  package init(path: String, migrations: [String]) throws(FerryError) {
+  /// another process. A file that is made now gives back space with `PRAGMA incremental_vacuum` when it `shrinks`.
+  package init(path: String, migrations: [String], shrinks: Bool = false) throws(FerryError) {
     self.path = path
     let descriptor = try Self.lockFile(at: path + "-lock", for: path)
     lock = Locked(descriptor)
     do throws(FerryError) {
       let writing = try Connection(path: path, readOnly: false)
+      // Only heeded before the first table is made.
+      if shrinks { try writing.script("PRAGMA auto_vacuum=INCREMENTAL;") }
       try writing.script(
-        "PRAGMA journal_mode=WAL; PRAGMA synchronous=FULL; PRAGMA foreign_keys=ON; PRAGMA wal_autocheckpoint=4000;")
+        "PRAGMA journal_mode=WAL; PRAGMA synchronous=FULL; PRAGMA foreign_keys=ON; PRAGMA wal_autocheckpoint=4000;"
+          + "PRAGMA journal_size_limit=33554432;")
       try Self.migrate(writing, migrations, path)
       let reading = try Connection(path: path, readOnly: true)
       writer = WorkerThread(name: "ferry-writer") { Self.commit($0, on: writing) }
-      reader = WorkerThread(name: "ferry-reader") { jobs in
-        for job in jobs {
-          _ = job.perform(reading)
-          job.complete(nil)
-        }
-      }
+      reader = Self.readerThread(reading)
     } catch {
       Glibc.close(descriptor)
       throw error
+    }
+  }
+
+  /// Opens a file to read it, while another process may be writing it. `schema` is how many migrations it must have
+  /// seen. Throws `notFound` when there is no such file.
+  package init(reading path: String, schema: Int) throws(FerryError) {
+    guard access(path, F_OK) == 0 else { throw FerryError(.notFound, "There is no file \(path).") }
+    self.path = path
+    lock = Locked(nil)
+    writer = nil
+    let reading = try Connection(path: path, readOnly: true)
+    let version = try Self.version(of: reading)
+    guard version == schema else {
+      throw FerryError(
+        .storage,
+        "\(path) has schema \(version), and this version of Ferry reads schema \(schema). "
+          + "Use the version that runs the relay.")
+    }
+    reader = Self.readerThread(reading)
+  }
+
+  private static func readerThread(_ connection: Connection) -> WorkerThread {
+    WorkerThread(name: "ferry-reader") { jobs in
+      for job in jobs {
+        _ = job.perform(connection)
+        job.complete(nil)
+      }
     }
   }
 
@@ -57,7 +83,8 @@ package final class Database: Sendable {
   package func write<T: Sendable>(
     _ body: @escaping @Sendable (Connection) throws -> T
   ) async throws(FerryError) -> T {
-    try await submit(body, to: writer)
+    guard let writer else { throw FerryError(.storage, "\(path) was opened to be read only.") }
+    return try await submit(body, to: writer)
   }
 
   /// Runs `body` on the reader's thread, over what was committed when it starts.
@@ -69,7 +96,7 @@ package final class Database: Sendable {
 
   /// Ends both threads once they have done what was asked before, and lets go of the file. Later calls throw.
   package func close() {
-    writer.stop()
+    writer?.stop()
     reader.stop()
     let descriptor = lock.withLock { lock in
       defer { lock = nil }
@@ -156,10 +183,7 @@ package final class Database: Sendable {
   // MARK: Opening
 
   private static func migrate(_ connection: Connection, _ migrations: [String], _ path: String) throws(FerryError) {
-    let version: Int
-    do {
-      version = try connection.first("PRAGMA user_version") { Int($0.integer(0)) } ?? 0
-    } catch { throw .wrap(error) }
+    let version = try version(of: connection)
     guard version <= migrations.count else {
       throw FerryError(
         .storage,
@@ -169,6 +193,10 @@ package final class Database: Sendable {
     for (index, step) in migrations.enumerated().dropFirst(version) {
       try connection.script("BEGIN IMMEDIATE; \(step); PRAGMA user_version = \(index + 1); COMMIT;")
     }
+  }
+
+  private static func version(of connection: Connection) throws(FerryError) -> Int {
+    do { return try connection.first("PRAGMA user_version") { Int($0.integer(0)) } ?? 0 } catch { throw .wrap(error) }
   }
 
   private static func lockFile(at lockPath: String, for path: String) throws(FerryError) -> Int32 {

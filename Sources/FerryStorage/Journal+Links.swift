@@ -88,6 +88,13 @@ extension Journal {
     }
   }
 
+  /// Whether a link to this file was given out: then it is no mere cache.
+  package func isServed(sha256: String) async throws(FerryError) -> Bool {
+    try await database.read { connection in
+      try connection.first("SELECT 1 FROM files WHERE sha256 = ? LIMIT 1", .text(sha256)) { _ in true } ?? false
+    }
+  }
+
   package func file(token: String) async throws(FerryError) -> ServedFile? {
     try await database.read { connection in
       try connection.first("SELECT sha256, name, type, size FROM files WHERE token = ?", .text(token)) { row in

@@ -9,8 +9,14 @@ package final class Journal: Sendable {
   let recent = RecentEvents()
 
   package init(path: String, clock: any FerryClock = SystemClock()) throws(FerryError) {
-    database = try Database(path: path, migrations: JournalSchema.migrations)
+    database = try Database(path: path, migrations: JournalSchema.migrations, shrinks: true)
     self.clock = clock
+  }
+
+  /// Opens a journal to read it, also while a relay is writing it.
+  package init(reading path: String) throws(FerryError) {
+    database = try Database(reading: path, schema: JournalSchema.migrations.count)
+    clock = SystemClock()
   }
 
   package func close() { database.close() }
@@ -19,8 +25,12 @@ package final class Journal: Sendable {
 
   /// Takes events in: drops duplicates and what Ferry wrote itself, records the rest with one delivery for every
   /// lane that `lanes` names, and moves the cursors. All or nothing.
+  ///
+  /// `refuse` is asked about each event that is new and goes somewhere; with the reason that it returns, its deliveries
+  /// are dead letters from the start. Both are called on the writer's thread.
   package func accept(
-    _ events: [Event], from account: AccountName, lanes: @escaping @Sendable (Event) -> [LaneID]
+    _ events: [Event], from account: AccountName, lanes: @escaping @Sendable (Event) -> [LaneID],
+    refuse: @escaping @Sendable (Event) -> String? = { _ in nil }
   ) async throws(FerryError) -> Acceptance {
     let writable = events.map { event in (event: event, body: EventText.writeWhatCanBe(event)) }
     let now = clock.now().milliseconds
@@ -39,7 +49,7 @@ package final class Journal: Sendable {
           acceptance.unwritable.append(event.key)
           continue
         }
-        if let id = try Self.accept(event, body, account, now, lanes, connection, &acceptance) {
+        if let id = try Self.accept(event, body, account, now, lanes, refuse, connection, &acceptance) {
           connection.afterCommit { recent.keep(event, id) }
         }
       }
@@ -53,7 +63,7 @@ package final class Journal: Sendable {
   /// The row of an event that is new and goes somewhere.
   private static func accept(
     _ event: Event, _ body: String, _ account: AccountName, _ now: Int64, _ lanes: (Event) -> [LaneID],
-    _ connection: Connection, _ acceptance: inout Acceptance
+    _ refuse: (Event) -> String?, _ connection: Connection, _ acceptance: inout Acceptance
   ) throws -> Int64? {
     let source = Address(account: account, channel: event.channel)
     if try isOurs(event, at: source, connection) {
@@ -62,6 +72,10 @@ package final class Journal: Sendable {
     }
     let lanes = lanes(event)
     guard !lanes.isEmpty else { return nil }
+    guard try !isForgotten(event, at: source, connection) else {
+      acceptance.forgotten += 1
+      return nil
+    }
     try connection.execute(
       """
       INSERT OR IGNORE INTO events(account, channel, key, kind, message, time, accepted, body)
@@ -74,12 +88,16 @@ package final class Journal: Sendable {
       return nil
     }
     acceptance.accepted += 1
+    acceptance.keys.append(event.key)
     let id = connection.lastInsertedID
+    let refusal = refuse(event)
+    if refusal != nil { acceptance.refused += 1 }
+    let state = refusal == nil ? Delivery.State.pending : .dead
     for lane in lanes {
       try connection.execute(
-        "INSERT INTO deliveries(event, bridge, account, channel, updated) VALUES (?, ?, ?, ?, ?)",
+        "INSERT INTO deliveries(event, bridge, account, channel, state, error, updated) VALUES (?, ?, ?, ?, ?, ?, ?)",
         .integer(id), .text(lane.bridge.rawValue), .text(lane.destination.account.rawValue),
-        .text(lane.destination.channel.rawValue), .integer(now))
+        .text(lane.destination.channel.rawValue), .integer(state.rawValue), SQLValue(refusal), .integer(now))
       acceptance.lanes.insert(lane)
     }
     return id

@@ -44,6 +44,16 @@ enum JournalSchema {
     CREATE TABLE files(
       token TEXT PRIMARY KEY, sha256 TEXT NOT NULL, name TEXT NOT NULL, type TEXT NOT NULL, size INTEGER NOT NULL,
       created INTEGER NOT NULL, UNIQUE(sha256, name));
+    """,
     """
+    -- Who goes by a name that looks like this at an address. owner_account is empty for those at home there.
+    CREATE TABLE names(
+      id INTEGER PRIMARY KEY, account TEXT NOT NULL, channel TEXT NOT NULL, skeleton TEXT NOT NULL,
+      owner_account TEXT NOT NULL, owner TEXT NOT NULL, seen INTEGER NOT NULL,
+      UNIQUE(account, channel, skeleton, owner_account, owner));
+
+    -- Digests of what was pruned, so that it is not taken for new when it comes again. day: since 1970.
+    CREATE TABLE forgotten(digest INTEGER PRIMARY KEY, day INTEGER NOT NULL);
+    """,
   ]
 }

@@ -92,6 +92,12 @@ package struct Acceptance: Sendable {
   package var echoes = 0
   /// Those that cannot be written as JSON at all, and were left out.
   package var unwritable: [EventKey] = []
+  /// Those that became dead letters at once.
+  package var refused = 0
+  /// About messages that were pruned.
+  package var forgotten = 0
+  /// The keys of those that are new and go somewhere.
+  package var keys: [EventKey] = []
   /// Lanes that have new deliveries.
   package var lanes: Set<LaneID> = []
 }
@@ -111,6 +117,8 @@ package struct LaneCounts: Hashable, Sendable, Codable {
   package var pending = 0
   package var waiting = 0
   package var dead = 0
+  /// When the oldest event that is to be delivered was accepted.
+  package var oldest: Timestamp?
 
   package init() {}
 }

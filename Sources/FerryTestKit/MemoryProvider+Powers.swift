@@ -4,6 +4,7 @@ import FerryRuntime
 extension MemoryProvider: ChatProvider {
   package func run(_ subscriptions: [Subscription], into inbox: any Inbox) async throws(FerryError) {
     try checkCredentials()
+    state.update { $0.runs += 1 }
     var places: [ChannelID: Int] = [:]
     var typed = state.value.typing.count
     let resumes = capabilities.history == .events

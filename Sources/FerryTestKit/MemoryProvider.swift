@@ -8,7 +8,7 @@ package final class MemoryProvider: Sendable {
   /// What a fault is meant for.
   package enum Write: Sendable, Hashable, CaseIterable {
     /// Several posts in one are a `batch`, and a `post` as well.
-    case post, batch, edit, delete, typing, upload, member, mark, react, find
+    case post, batch, edit, delete, typing, upload, member, mark, react, find, history, past
   }
 
   struct Fault: Sendable {
@@ -38,6 +38,8 @@ package final class MemoryProvider: Sendable {
     /// How often each power was used, faults included.
     var calls: [Write: Int] = [:]
     var typing: [Typing] = []
+    /// How often somebody began to listen.
+    var runs = 0
     var lastNumber = 0
   }
 
@@ -63,6 +65,14 @@ package final class MemoryProvider: Sendable {
     capabilities.history = .events
     capabilities.certainty = .always
     capabilities.batch = 16
+    var importing = ImportPowers()
+    importing.batch = 16
+    importing.isRepeatable = true
+    importing.revisions = true
+    importing.joins = true
+    importing.reads = true
+    importing.reactions = true
+    capabilities.importing = importing
     adjust(&capabilities)
     self.capabilities = capabilities
     self.clock = clock
@@ -80,6 +90,9 @@ package final class MemoryProvider: Sendable {
     let fault = Fault(write: write, error: error, afterActing: afterActing, after: after)
     state.update { $0.faults += Array(repeating: fault, count: count) }
   }
+
+  /// No further use fails.
+  package func failNoMore() { state.update { $0.faults = [] } }
 
   /// While paused no write ends, as at a service that has stopped answering.
   package func pause(_ isPaused: Bool = true) { state.update { $0.isPaused = isPaused } }
@@ -108,6 +121,8 @@ package final class MemoryProvider: Sendable {
   package var faultsSpent: Int { state.value.faultsSpent }
 
   package func calls(_ write: Write) -> Int { state.value.calls[write] ?? 0 }
+
+  package var runs: Int { state.value.runs }
 
   /// What is in a channel, in order, without what was deleted.
   package func messages(in channel: ChannelID) -> [Message] { Self.messages(in: state.value.rooms[channel]) }

@@ -67,7 +67,7 @@ package struct ProviderContract: Sendable {
   }
 
   /// All rules. A new provider meets them all from its first day.
-  package static let rules: [Rule] = reading + writing + changing + settling + failing
+  package static let rules: [Rule] = reading + writing + changing + settling + failing + importing
 
   let harness: any ProviderHarness
   let provider: any ChatProvider

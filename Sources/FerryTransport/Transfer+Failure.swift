@@ -17,8 +17,8 @@ extension Transfer {
         didNotAct: false)
     }
     let cause = String(cString: curl_easy_strerror(code))
-    // These fail before the first byte of a request, whatever was sent on the way through a proxy; but not before the first
-    // byte of the same request when libcurl had sent it over a kept connection, which broke, and then could not connect.
+    // These fail before the first byte of a request, whatever was sent on the way through a proxy. But it may not be the
+    // first request: before a redirect, or on a kept connection that broke, there may have been another.
     let isCertain = isUnsent || (attempts == 0 && Self.failsBeforeRequest(code))
     switch code {
     case CURLE_COULDNT_RESOLVE_HOST:

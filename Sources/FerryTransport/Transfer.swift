@@ -35,7 +35,7 @@ final class Transfer {
   private var headers: HTTPHeaders = [:]
   private var headerBytes = 0
   private var followed = 0
-  /// How often a request was begun: more than once when libcurl repeats what it had sent over a kept connection.
+  /// How often a request went out, or was about to.
   private(set) var attempts = 0
   private var isReceivingPaused = false
   private var isSendingPaused = false
@@ -182,8 +182,6 @@ final class Transfer {
     ccurl_get_long(easy, CURLINFO_REQUEST_SIZE, &bytes)
     return bytes == 0
   }
-
-  var redirectsFollowed: Int { followed }
 
   /// Why the request's body could not be read to its end.
   var uploadFailure: FerryError? { upload?.failure }

@@ -53,8 +53,9 @@ struct Invocation: Sendable {
 enum Commands {
   static let all: [Command] = [
     Demo.command, Serve.command, RelayCommand.command, Post.command, Tail.command, History.command,
-    Channels.command, Members.command, Check.command, Plan.command, ProvidersCommand.command, StatusCommand.command,
-    DeadCommand.command,
+    Channels.command, Members.command, Check.command, Plan.command, ProvidersCommand.command, Explain.command,
+    StatusCommand.command, DeadCommand.command, Export.command, Import.command, Migrate.command,
+    Verify.command,
   ]
 
   static let configOption = Command.Option(

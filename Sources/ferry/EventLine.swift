@@ -130,19 +130,10 @@ struct EventLine: Encodable {
     case "read": what = "\(who) has \(state == "read" ? "read" : "received") up to \(id ?? "")"
     default: what = "\(who) \(on == true ? "reacted" : "took back") \(emoji ?? "") on \(id ?? "")"
     }
-    return "\(clock) \(Self.visible(what))"
+    return "\(clock) \(Terminal.visible(what))"
   }
 
   private var files: String { attachments.map { " [\($0.name)\($0.url.map { " \($0)" } ?? "")]" }.joined() }
-
-  /// A message must not be able to move the cursor or colour the terminal.
-  private static func visible(_ text: String) -> String {
-    String(
-      String.UnicodeScalarView(
-        text.unicodeScalars.map { scalar in
-          scalar.properties.generalCategory == .control ? (scalar == "\n" || scalar == "\t" ? " " : "\u{FFFD}") : scalar
-        }))
-  }
 }
 
 extension EventLine.Author {

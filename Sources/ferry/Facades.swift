@@ -18,15 +18,25 @@ struct Facade: Sendable {
   var run: @Sendable () async -> Void = {}
   /// Tells its clients to come back later, in the protocol's own words.
   var sayGoodbye: @Sendable () async -> Void = {}
+  /// Where the service keeps no chat: shows a channel to people who look at it with the chat page.
+  var view: ChannelView?
+  /// The text by which its apps say in a message that somebody has come.
+  var joinNotice: String?
+
+  /// Somebody is to see a room on a page, from now on.
+  func watch(_ room: ChannelID) { view?.watch(room.rawValue) }
 
   /// The same with the chat page on its port, and with the API that the page talks to: the local server's, over the
   /// chat of this service. The service answers everything else.
   func showing(_ pages: Pages, of api: LocalServer, withStart: Bool) -> Facade {
     Facade(
-      handle: { [handle] request in
-        if let page = pages.answer(request, withStart: withStart) { return page }
-        return LocalServer.owns(request) ? await api.handle(request) : await handle(request)
-      }, bodyBytes: bodyBytes, run: run, sayGoodbye: sayGoodbye)
+      handle: { [handle, view, joinNotice] request in
+        if let page = pages.answer(request, withStart: withStart, joinNotice: joinNotice) { return page }
+        guard LocalServer.owns(request) else { return await handle(request) }
+        let response = await api.handle(request)
+        view?.asked(request, answered: response.status)
+        return response
+      }, bodyBytes: bodyBytes, run: run, sayGoodbye: sayGoodbye, view: view)
   }
 }
 
@@ -51,12 +61,23 @@ struct FacadeEntry: Sendable {
   private static let pusher = FacadeEntry(
     provider: "pusher",
     namespace: { mapping throws(FerryError) in "pusher-\(try PusherFacade.Settings(mapping).appID)" },
+    limits: { _ in
+      var limits = ChatLimits()
+      // What fits into an event, unless much of it has to be escaped.
+      limits.textBytes = 10_000
+      return limits
+    },
     make: { mapping, chat, rehearsal, session throws(FerryError) in
+      let settings = try PusherFacade.Settings(mapping)
+      let view = ChannelView(
+        chat: chat, client: session.client, tutorial: settings.tutorial, clock: session.clock, logger: session.logger,
+        metrics: session.metrics)
       let facade = PusherFacade(
-        settings: try PusherFacade.Settings(mapping), store: ChatCacheStore(chat: chat), client: session.client,
-        rehearsal: rehearsal, clock: session.clock, logger: session.logger, metrics: session.metrics)
+        settings: settings, store: ChatCacheStore(chat: chat), client: session.client, rehearsal: rehearsal, view: view,
+        clock: session.clock, logger: session.logger, metrics: session.metrics)
       return Facade(
-        handle: rehearsal?.wrap(facade.handle) ?? facade.handle, run: facade.run, sayGoodbye: facade.closeAll)
+        handle: rehearsal?.wrap(facade.handle) ?? facade.handle, run: facade.run, sayGoodbye: facade.closeAll,
+        view: view)
     })
 }
 
@@ -92,7 +113,7 @@ extension FacadeEntry {
         logger: session.logger, metrics: session.metrics)
       return Facade(
         handle: rehearsal?.wrap(facade.handle, failure: BackendlessFacade.rehearsed) ?? facade.handle,
-        bodyBytes: settings.bodyBytes, run: facade.run, sayGoodbye: facade.closeAll)
+        bodyBytes: settings.bodyBytes, run: facade.run, sayGoodbye: facade.closeAll, joinNotice: "joined")
     })
 }
 

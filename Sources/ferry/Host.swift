@@ -17,7 +17,8 @@ struct Host: Sendable {
   private static let patience = Duration.seconds(10)
 
   func run(
-    services: LocalServices?, relay: RelayService?, readyFile: String?, greeting: String? = nil
+    services: LocalServices?, relay: RelayService?, readyFile: String?, greeting: String? = nil,
+    reload: @Sendable () async -> Void
   ) async throws -> Int32 {
     let relayEnded = BoundedChannel<Void>(capacity: 1)
     let failure = await withDiscardingTaskGroup { group -> FerryError? in
@@ -33,7 +34,7 @@ struct Host: Sendable {
       do throws(FerryError) {
         try writeReadyFile(readyFile, services, relay)
         if let greeting { Terminal.error(greeting) }
-        await waitForEnd()
+        await waitForEnd(reload)
       } catch {
         failure = error
       }
@@ -53,10 +54,10 @@ struct Host: Sendable {
     return 0
   }
 
-  private func waitForEnd() async {
+  private func waitForEnd(_ reload: @Sendable () async -> Void) async {
     while let signal = await signals.next() {
       guard signal == .hangUp else { return }
-      session.logger.warning("SIGHUP: this version reads its configuration only at the start")
+      await reload()
     }
   }
 

@@ -77,6 +77,9 @@ struct LocalServices: Sendable {
       ports[provider].map { Pages.Pane(title: provider, port: $0, room: room.rawValue, token: token) }
     }
     pages.show(panes, onPort: start)
+    for (provider, room) in rooms {
+      services.first { $0.name == provider }?.facade.watch(room)
+    }
   }
 
   /// Until cancelled.

@@ -1,15 +1,38 @@
 import FerryConfig
 import FerryCore
+import FerryPages
 import FerryRelay
 import FerryRuntime
 import FerryStorage
 import FerryTransport
 
 /// The relay with its journal and listener, made from a configuration.
-struct RelayService: Sendable {
+final class RelayService: Sendable {
+  /// What is as the configuration read last says.
+  struct Current: Sendable {
+    var configuration: Configuration
+    var listener: RelayListener
+    var meanings: Meanings
+  }
+
+  /// What its parts came to when the configuration was read: files that it names may change by themselves.
+  struct Meanings: Sendable {
+    let accounts: [AccountName: Secret]
+    let serve: Secret?
+
+    init(_ configuration: Configuration) {
+      accounts = configuration.accounts.mapValues { $0.node.meaning }
+      serve = configuration.serve?.node.meaning
+    }
+  }
+
   let relay: Relay
   let journal: Journal
   let server: HTTPServer
+  let services: [String: UInt16]
+  let session: Session
+  let current: Locked<Current>
+  let journalPath: String
 
   var url: String { server.url }
 
@@ -17,32 +40,67 @@ struct RelayService: Sendable {
   init(
     _ configuration: Configuration, journal path: String, services: [String: UInt16], _ session: Session
   ) throws(FerryError) {
-    guard !configuration.bridges.isEmpty else {
-      throw FerryError(.badConfiguration, "\(configuration.path) has no bridges, so there is nothing to relay.")
-    }
+    try Self.check(configuration)
     let section = configuration.relay
     journal = try Journal(path: path)
-    let spool = try Spool(folder: path + ".files", limit: section.imageBytes)
-    let relayBox = Locked<RelayListener?>(nil)
+    let spool = try Spool(
+      folder: path + ".files", limit: section.imageBytes, budget: section.spoolBytes,
+      stripsLocation: section.stripLocation)
+    let box = Locked<RelayService?>(nil)
     server = try HTTPServer(
       HTTPServer.Settings(host: section.listen.host, port: section.listen.port),
       loop: try LoopExecutor(name: "ferry-relay"), logger: session.logger
     ) { request in
-      guard let listener = relayBox.withLock({ $0 }) else { return .text("starting\n", status: 503) }
+      let listener = box.withLock { $0 }?.current.withLock { $0.listener }
+      if listener?.isWebhook(request) != true, let page = ConsolePage.answer(request) { return page }
+      guard let listener else { return .text("starting\n", status: 503) }
       return await listener.handle(request)
     }
     // The listener comes first: accounts need to know where webhooks reach it.
     var accounts: [AccountName: any ChatProvider] = [:]
-    for name in Set(configuration.bridges.flatMap(\.addresses).map(\.account)) {
+    for name in Self.accounts(of: configuration) {
       accounts[name] = try session.account(name, in: configuration, services: services, relay: server.port)
     }
     relay = try Relay(
       Relay.Settings(
-        accounts: accounts, bridges: configuration.bridges.map { Bridge($0) }, journal: journal, spool: spool,
-        publicURL: section.publicURL ?? server.url, logger: session.logger.component("relay"),
-        metrics: session.metrics))
-    let listener = try RelayListener(relay: relay, token: section.token?.reveal())
-    relayBox.withLock { $0 = listener }
+        accounts: accounts, bridges: configuration.bridges.map { Bridge($0) },
+        identities: Identities(configuration.identities), journal: journal, spool: spool,
+        publicURL: section.publicURL ?? server.url, retention: section.retention,
+        hopLimit: section.hopLimit,
+        logger: session.logger.component("relay"), metrics: session.metrics))
+    current = Locked(
+      Current(
+        configuration: configuration, listener: try Self.listener(of: relay, configuration, journal: path),
+        meanings: Meanings(configuration)))
+    journalPath = path
+    self.services = services
+    self.session = session
+    box.withLock { $0 = self }
+  }
+
+  static func listener(
+    of relay: Relay, _ configuration: Configuration, journal path: String
+  ) throws(FerryError) -> RelayListener {
+    let facts = ConsoleFacts(
+      version: Version.current, providers: configuration.accounts.mapValues(\.provider),
+      settings: configuration.shown.map { setting in
+        // The demo keeps its journal elsewhere.
+        let value = setting.key == "relay.journal" ? path : setting.value
+        return ConsoleSetting(key: setting.key, value: value, kind: setting.kind.rawValue)
+      })
+    return try RelayListener(
+      relay: relay, token: configuration.relay.token?.reveal(), readToken: configuration.relay.readToken?.reveal(),
+      facts: facts)
+  }
+
+  static func accounts(of configuration: Configuration) -> Set<AccountName> {
+    Set(configuration.bridges.flatMap(\.addresses).map(\.account))
+  }
+
+  static func check(_ configuration: Configuration) throws(FerryError) {
+    guard !configuration.bridges.isEmpty else {
+      throw FerryError(.badConfiguration, "\(configuration.path) has no bridges, so there is nothing to relay.")
+    }
   }
 }
 
@@ -54,6 +112,6 @@ extension Bridge {
       name: section.name, routes: routes,
       mirror: Set(section.mirror.compactMap { Mirrored(rawValue: $0.rawValue) }),
       author: AuthorTemplate(section.author), editFallback: Fallback(rawValue: section.editFallback.rawValue) ?? .note,
-      deleteFallback: Fallback(rawValue: section.deleteFallback.rawValue) ?? .note)
+      deleteFallback: Fallback(rawValue: section.deleteFallback.rawValue) ?? .note, distinguish: section.distinguish)
   }
 }

@@ -11,6 +11,12 @@ enum Terminal {
   /// Anything else, on standard error.
   static func error(_ line: String) { write(line + "\n", to: STDERR_FILENO) }
 
+  /// As it is, on standard error.
+  static func status(_ text: String) { write(text, to: STDERR_FILENO) }
+
+  /// Whether somebody watches standard error.
+  static var errorsAreSeen: Bool { isatty(STDERR_FILENO) == 1 }
+
   static var inputIsTerminal: Bool { isatty(STDIN_FILENO) == 1 }
 
   /// Standard input to its end, at most `limit` bytes.
@@ -54,6 +60,15 @@ enum Terminal {
     let encoder = JSONEncoder()
     encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
     do { return String(decoding: try encoder.encode(value), as: UTF8.self) } catch { throw .wrap(error) }
+  }
+
+  /// A message must not be able to move the cursor or colour the terminal.
+  static func visible(_ text: String) -> String {
+    String(
+      String.UnicodeScalarView(
+        text.unicodeScalars.map { scalar in
+          scalar.properties.generalCategory == .control ? (scalar == "\n" || scalar == "\t" ? " " : "\u{FFFD}") : scalar
+        }))
   }
 
   /// Columns as wide as their widest cell.

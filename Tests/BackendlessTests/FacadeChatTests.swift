@@ -311,4 +311,25 @@ import Testing
       #expect(try await history(service, "room").map(\.text) == ["joined"])
     }
   }
+
+  @Test func `whoever comes and goes on the chat page is told of by the app's notice, once`() async throws {
+    try await Service.serving { service in
+      let listener = try await service.connect()
+      try await listener.join("room")
+      // The chat is followed from the first write on.
+      try await service.publish("hello", to: "room")
+      #expect(try await listener.data(of: "m")["message"] == "hello")
+      try await service.chat.join(Author(id: "7", name: "eve"), "room", by: .owner)
+      let came = try await listener.data(of: "m")
+      #expect(came["message"]?["userName"] == "eve" && came["message"]?["messageText"] == "joined")
+      #expect(came["headers"]?["ferry"]?.string?.contains("joined") == true)
+      try await service.chat.leave("7", "room", by: .owner)
+      #expect(try await listener.data(of: "m")["headers"]?["ferry"]?.string?.contains("left") == true)
+      #expect(try await history(service, "room").map(\.text) == ["hello"])
+      // Whose coming was told by the notice is not told of again.
+      try await service.publish("joined", to: "room", ["publisherId": "ann"])
+      #expect(try await listener.data(of: "m")["message"] == "joined")
+      #expect(try await listener.isQuiet())
+    }
+  }
 }

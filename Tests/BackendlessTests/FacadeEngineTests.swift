@@ -238,6 +238,34 @@ import Testing
     }
   }
 
+  @Test func `where too much waits for all who poll, those furthest behind are let go`() async throws {
+    let clock = ManualClock()
+    try await Service.serving(clock: clock, adjust: { $0.queuedBytes = 10_000 }) { service in
+      var sids: [String] = []
+      for channels in [["a"], ["a", "b"], ["a", "b", "c"]] {
+        let (sid, _) = try await service.open()
+        sids.append(sid)
+        _ = try await service.post("40/APPID,", sid)
+        for channel in channels {
+          let options = "{\"channel\":\"\(channel)\"}"
+          _ = try await service.post(
+            "42/APPID,[\"SUB_ON\",{\"id\":\"\(channel)\",\"name\":\"PUB_SUB_MESSAGES\",\"options\":\(options)}]",
+            sid)
+        }
+      }
+      for channel in ["a", "b", "c"] {
+        try await service.publish(.string(String(repeating: "x", count: 2000)), to: channel)
+      }
+      // Two, four and six thousand bytes wait, and some more.
+      await clock.waitForSleepers()
+      clock.advance(by: .seconds(1))
+      await clock.waitForSleepers()
+      #expect(try await service.poll(sids[2]).json["code"] == 1)
+      #expect(try await service.poll(sids[1]).text.contains("xxx"))
+      #expect(try await service.poll(sids[0]).text.contains("xxx"))
+    }
+  }
+
   @Test func `there are no more sessions than are allowed`() async throws {
     try await Service.serving(adjust: { $0.sessions = 1 }) { service in
       let (sid, _) = try await service.open()

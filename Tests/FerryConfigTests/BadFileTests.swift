@@ -134,7 +134,7 @@ private let badSections = [
     "5:47: unknown key \"edit\"; did you mean \"edits\"?"),
   BadFile(
     "an author without a name", accounts + "bridges:\n  a: { between: [here:x, site:y], author: Ferry }\n",
-    "5:43: \"author\" must contain {name} or {id}, or nobody could tell who speaks"),
+    "5:43: \"author\" must contain {name}, {person} or {id}, or nobody could tell who speaks"),
   BadFile(
     "an unknown key in a bridge", accounts + "bridges:\n  a: { between: [here:x, site:y], mirrors: [] }\n",
     "5:35: unknown key \"mirrors\"; did you mean \"mirror\"?"),

@@ -116,10 +116,23 @@ import Testing
     #expect(get("/chat/net.js")?.headers["ETag"] != tag)
   }
 
+  @Test("a service whose apps write a message when somebody comes says so to its page")
+  func joinNotice() throws {
+    let request = HTTPRequest(method: "GET", path: "/chat", headers: ["Host": "127.0.0.1:8083"])
+    let told = try #require(pages.answer(request, withStart: false, joinNotice: "joined"))
+    #expect(text(told).contains(#"<meta name="join-notice" content="joined">"#))
+    #expect(told.headers["ETag"] != get("/chat")?.headers["ETag"])
+    #expect(text(get("/chat")).contains(#"<meta name="join-notice" content="">"#))
+    let bad = try #require(pages.answer(request, withStart: false, joinNotice: #""><script>"#))
+    #expect(text(bad) == text(get("/chat")))
+  }
+
   @Test("the chat page needs less than 100 KB")
   func size() throws {
     let html = text(get("/chat"))
-    let later = ["extra.css", "drops", "jump", "mentions", "menu", "notices", "search", "sign-in", "tray", "viewer"]
+    let later = [
+      "extra.css", "drops", "jump", "mentions", "menu", "notices", "search", "sign-in", "tray", "viewer", "words-ja",
+    ]
     for name in later { #expect(!html.contains("/chat/\(name)"), "\(name) is loaded when it is needed") }
   }
 }

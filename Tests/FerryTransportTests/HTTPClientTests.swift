@@ -40,8 +40,11 @@ final class RawServer: Sendable {
     }
   }
 
+  /// Takes no more connections.
+  func stop() { shutdown(descriptor, Int32(SHUT_RDWR)) }
+
   deinit {
-    shutdown(descriptor, Int32(SHUT_RDWR))
+    stop()
     close(descriptor)
   }
 }
@@ -175,6 +178,34 @@ struct HTTPClientTests {
       #expect(error?.didNotAct == false)
       #expect(server.connections <= 2)
     }
+  }
+
+  @Test("what went out on a kept connection may have acted, though a new one is refused", arguments: ["POST", "PUT"])
+  func refusedAfterSending(method: String) async throws {
+    let stopping = Locked<RawServer?>(nil)
+    let server = try RawServer { connection in
+      connection.readHead()
+      connection.write("HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n")
+      // The service is killed while it acts.
+      connection.readHead()
+      stopping.withLock { $0 }?.stop()
+      connection.reset()
+    }
+    stopping.withLock { $0 = server }
+    try await withClient { client in
+      let url = "http://127.0.0.1:\(server.port)/"
+      _ = try await client.send(ClientRequest(method: method, url: url)).collect(upTo: 10)
+      let error = await #expect(throws: FerryError.self) {
+        _ = try await client.send(ClientRequest(method: method, url: url)).collect(upTo: 10)
+      }
+      #expect(error?.didNotAct == false)
+      // What is asked for now has certainly not arrived.
+      let later = await #expect(throws: FerryError.self) {
+        _ = try await client.send(ClientRequest(method: method, url: url)).collect(upTo: 10)
+      }
+      #expect(later?.didNotAct == true)
+    }
+    stopping.withLock { $0 = nil }
   }
 
   @Test("connections are kept and used again")

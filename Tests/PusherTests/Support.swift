@@ -1,3 +1,4 @@
+import FerryChat
 import FerryConfig
 import FerryCore
 import FerryRuntime
@@ -16,10 +17,12 @@ final class Service: Sendable {
   let appKey = AppKey(key: "demo-key", secret: Secret("demo-secret"))
 
   let loop: LoopExecutor
+  /// Of a view, of each channel.
+  static let mostMessages = 40
 
   init(
     clock: any FerryClock = SystemClock(), store: (any PusherCacheStore)? = nil, rehearsal: Rehearsal? = nil,
-    adjust: (inout PusherFacade.Settings) -> Void = { _ in }
+    chat: ChatService? = nil, adjust: (inout PusherFacade.Settings) -> Void = { _ in }
   ) throws {
     self.clock = clock
     var settings = PusherFacade.Settings(appID: "1001", key: "demo-key", secret: Secret("demo-secret"))
@@ -28,7 +31,12 @@ final class Service: Sendable {
     client = HTTPClient(loop: loop, guard: AddressGuard(allowedHosts: ["127.0.0.1"]), logger: .silent)
     let facade = PusherFacade(
       settings: settings, store: store ?? MemoryCacheStore(clock: clock), client: client,
-      rehearsal: rehearsal, clock: clock, logger: .silent, metrics: metrics)
+      rehearsal: rehearsal,
+      view: chat.map { [client, metrics] in
+        ChannelView(
+          chat: $0, client: client, tutorial: settings.tutorial, mostMessages: Self.mostMessages, clock: clock,
+          logger: .silent, metrics: metrics)
+      }, clock: clock, logger: .silent, metrics: metrics)
     self.facade = facade
     server = try HTTPServer(
       HTTPServer.Settings(), loop: loop, logger: .silent, handler: rehearsal?.wrap(facade.handle) ?? facade.handle)
@@ -37,10 +45,10 @@ final class Service: Sendable {
   /// Serves while `body` works.
   static func serving<Result: Sendable>(
     clock: any FerryClock = SystemClock(), store: (any PusherCacheStore)? = nil, rehearsal: Rehearsal? = nil,
-    adjust: (inout PusherFacade.Settings) -> Void = { _ in },
+    chat: ChatService? = nil, adjust: (inout PusherFacade.Settings) -> Void = { _ in },
     _ body: @escaping @Sendable (Service) async throws -> Result
   ) async throws -> Result {
-    let service = try Service(clock: clock, store: store, rehearsal: rehearsal, adjust: adjust)
+    let service = try Service(clock: clock, store: store, rehearsal: rehearsal, chat: chat, adjust: adjust)
     defer { service.loop.stop() }
     return try await withThrowingTaskGroup(of: Void.self) { group in
       group.addTask { await service.server.run() }

@@ -10,15 +10,16 @@ private let allowedImports: [String: Set<String>] = [
   "Sources/FerryStorage": ["FerryCore", "FerryRuntime", "CSQLite"],
   "Sources/FerryChat": ["FerryCore", "FerryRuntime", "FerryStorage"],
   "Sources/FerryRelay": ["FerryCore", "FerryRuntime", "FerryTransport", "FerryStorage"],
+  "Sources/FerryHistory": ["FerryCore", "FerryRuntime", "FerryStorage", "CArchive"],
   "Sources/FerryPages": ["FerryCore", "FerryRuntime", "FerryTransport"],
   "Sources/FerryTestKit": ["FerryCore", "FerryRuntime"],
   "Sources/ferry": [
     "FerryCore", "FerryRuntime", "FerryTransport", "FerryConfig", "FerryStorage", "FerryChat", "FerryRelay",
-    "FerryPages", "LocalProvider", "PusherProvider", "TwilioProvider", "BackendlessProvider",
+    "FerryHistory", "FerryPages", "LocalProvider", "PusherProvider", "TwilioProvider", "BackendlessProvider",
   ],
   "Sources/ferry-bench": [
     "FerryCore", "FerryRuntime", "FerryTransport", "FerryConfig", "FerryStorage", "FerryChat", "FerryRelay",
-    "LocalProvider", "PusherProvider", "TwilioProvider", "FerryTestKit",
+    "FerryHistory", "LocalProvider", "PusherProvider", "TwilioProvider", "FerryTestKit",
   ],
   "providers/local": ["FerryCore", "FerryRuntime", "FerryTransport", "FerryConfig", "FerryChat"],
   "providers/backendless": ["FerryCore", "FerryRuntime", "FerryTransport", "FerryConfig", "FerryChat"],

@@ -84,15 +84,22 @@ def choose(page, text, action):
     open_menu(page, text).locator(f"[data-action={action}]").click()
 
 
+def chunk(kind, data):
+    return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
+
+
 def png(width, height, colour=(200, 60, 40), noise=b""):
-    """A picture of one colour. Its rows compress, so that even a huge one is small."""
-    def chunk(kind, data):
-        return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
+    """A picture of one colour. `noise` makes it another file."""
     line = b"\0" + bytes(colour) * width
     packer = zlib.compressobj(9)
     packed = b"".join(packer.compress(line) for _ in range(height)) + packer.flush()
     return (b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", struct.pack(">IIBBBBB", width, height, 8, 2, 0, 0, 0))
             + (chunk(b"tEXt", b"Comment\0" + noise) if noise else b"") + chunk(b"IDAT", packed) + chunk(b"IEND", b""))
+
+
+def png_head(width, height):
+    """The beginning of a picture, which says how large it would be."""
+    return b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", struct.pack(">IIBBBBB", width, height, 8, 2, 0, 0, 0)) + chunk(b"IDAT", b"x")
 
 
 def picture(service, room, name="cat.png", data=None, text="", by="ada"):

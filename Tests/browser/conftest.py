@@ -13,6 +13,7 @@ from service import PAGES, Service
 TYPES = {".js": "text/javascript", ".css": "text/css", ".svg": "image/svg+xml", ".html": "text/html"}
 # As slow as a busy machine may be.
 PATIENCE = 30_000
+expect.set_options(timeout=PATIENCE)
 rooms = (f"room-{number}" for number in itertools.count(1))
 
 

@@ -112,7 +112,7 @@ serve:
         return self.request("DELETE", self.room(room, "members", urllib.parse.quote(user)), {})
 
     def mark(self, room, user, message, state="read"):
-        return self.request("PUT", self.room(room, "reads", user), {"id": message["id"], "state": state})
+        return self.request("PUT", self.room(room, "reads", urllib.parse.quote(user)), {"id": message["id"], "state": state})
 
     def type(self, room, user, on=True):
         return self.request("POST", self.room(room, "typing"), {"by": {"id": user}, "on": on})

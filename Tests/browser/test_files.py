@@ -4,7 +4,7 @@ import json
 import re
 
 import pytest
-from acts import PATIENCE, at_bottom, choose, eventually, expect, field, open_menu, picture, png, row, say, sent, texts
+from acts import PATIENCE, at_bottom, choose, eventually, expect, field, open_menu, picture, png, png_head, row, say, sent, texts
 
 FILES = re.compile(r"/v1/files\?")
 PASTE = """([bytes, text]) => {
@@ -74,6 +74,11 @@ def test_a_dropped_file_is_attached_wherever_it_falls(people, room, tmp_path):
     expect(overlay).to_be_visible()
     drag("dragCancel", 600, 300)
     expect(overlay).to_be_hidden()
+    drag("dragEnter", 600, 300)
+    expect(overlay).to_be_visible()
+    drag("dragOver", 640, 300)
+    # Out of the window, which not every browser tells: the sign goes all the same.
+    expect(overlay).to_be_hidden()
     url = page.url
     drag("dragEnter", 600, 20)
     drag("dragOver", 600, 20)
@@ -82,6 +87,32 @@ def test_a_dropped_file_is_attached_wherever_it_falls(people, room, tmp_path):
     expect(overlay).to_be_hidden()
     expect(page.locator(".upload")).to_contain_text("dropped.png")
     assert page.url == url
+
+
+def test_a_file_dropped_at_once_is_attached_and_a_text_goes_into_the_field(people, room, tmp_path):
+    page = people.enter(room)
+    file = tmp_path / "quick.txt"
+    file.write_text("quick")
+    url = page.url
+    page.evaluate("""() => {
+      const data = new DataTransfer();
+      data.items.add(new File(['quick'], 'quick.txt', { type: 'text/plain' }));
+      for (const kind of ['dragenter', 'dragover', 'drop']) {
+        document.querySelector('.top').dispatchEvent(
+          new DragEvent(kind, { dataTransfer: data, bubbles: true, cancelable: true }));
+      }
+    }""")
+    expect(page.locator(".upload")).to_contain_text("quick.txt")
+    expect(page.locator(".drop")).to_be_hidden()
+    assert page.url == url
+    dropped = page.evaluate("""() => ['.composer textarea', '.top'].map((place) => {
+      const data = new DataTransfer();
+      data.setData('text/plain', 'words');
+      const event = new DragEvent('drop', { dataTransfer: data, bubbles: true, cancelable: true });
+      document.querySelector(place).dispatchEvent(event);
+      return event.defaultPrevented;
+    })""")
+    assert dropped == [False, True]
 
 
 def test_a_failed_upload_keeps_text_and_file_and_retry_sends_the_same_bytes(people, service, room):
@@ -150,7 +181,7 @@ def test_a_picture_that_cannot_be_loaded_says_so(people, service, room):
 
 
 def test_a_huge_picture_and_one_of_unknown_size_wait_for_a_click(people, service, room):
-    picture(service, room, "huge.png", data=png(20_000, 20_000), text="huge")
+    picture(service, room, "huge.png", data=png_head(20_000, 20_000), text="huge")
     gif = b"GIF89a" + bytes(20)
     picture(service, room, "unknown.gif", data=gif, text="unknown")
     page = people.page()

@@ -138,15 +138,100 @@ def test_nothing_scrolls_sideways_in_a_narrow_window(people, service, room):
     assert page.locator("html").evaluate("(html) => html.scrollWidth <= 320")
 
 
-def test_targets_are_large_enough_for_fingers(people, service, room):
+SMALL = """(least) => [...document.querySelectorAll('button, input, textarea, a:not(.text a), [role=option]')].filter((each) => {
+  const { width, height } = each.getBoundingClientRect();
+  return width > 0 && each.checkVisibility() && !each.closest('.unseen') && (width < least - .1 || height < least - .1);
+}).map((each) => `${each.className} ${each.getBoundingClientRect().width} ${each.getBoundingClientRect().height}`)"""
+
+
+@pytest.mark.parametrize("is_touch", [True, False])
+def test_targets_are_large_enough_on_every_screen_and_nothing_scrolls_sideways(people, service, room, is_touch):
     message = service.post(room, "x" * 2500)
+    service.mark(room, "bob", message)
     service.react(room, message, "👍")
-    page = people.enter(room, has_touch=True, is_mobile=True, viewport={"width": 390, "height": 760})
-    small = page.evaluate("""() => [...document.querySelectorAll('button, input, textarea')].filter((each) => {
-      const { width, height } = each.getBoundingClientRect();
-      return width > 0 && (width < 44 || height < 43.9);
-    }).map((each) => each.className + ' ' + each.getBoundingClientRect().width + ' ' + each.getBoundingClientRect().height)""")
-    assert small == []
+    service.post(room, "", attachments=[{"file": service.upload(b"x", "a.txt")["sha256"], "name": "a.txt"}])
+    service.post(room, "answer", reply_to=message["id"])
+    picture(service, room, text="look")
+    options = {"has_touch": True, "is_mobile": True} if is_touch else {}
+    page = people.enter(room, viewport={"width": 320, "height": 620}, **options)
+    least = 44 if is_touch else 24
+    found = []
+    for screen in screens(page, service, room):
+        found += [f"{screen}: {each}" for each in page.evaluate(SMALL, least)]
+        for selector in ("html", "body"):
+            if not page.locator(selector).evaluate("(each) => each.scrollWidth <= 320 && innerWidth <= 320"):
+                found.append(f"{screen}: {selector} scrolls sideways")
+    assert found == []
+
+
+def screens(page, service, room):
+    """Each screen in turn."""
+    expect(page.locator(".picture img")).to_be_visible()
+    yield "room"
+    page.locator(".back").click()
+    yield "rooms"
+    page.locator(f"[data-room='{room}']").click()
+    expect(row(page, "look")).to_be_visible()
+    row(page, "look").locator(".more").click()
+    expect(page.locator(".menu")).to_be_visible()
+    yield "menu"
+    page.locator("[data-action=reply]").click()
+    expect(page.locator(".purpose")).to_be_visible()
+    yield "reply"
+    page.locator(".purpose .cancel").click()
+    field(page).fill("@")
+    page.locator("#names li").first.wait_for()
+    yield "names"
+    field(page).fill("")
+    page.locator(".composer input[type=file]").set_input_files({"name": "a.txt", "mimeType": "text/plain", "buffer": b"x"})
+    expect(page.locator(".send")).to_be_enabled()
+    yield "tray"
+    page.locator(".upload .detach").click()
+    page.locator(".find").click()
+    page.locator(".search input").fill("look")
+    expect(page.locator(".results button")).to_have_count(1)
+    yield "search"
+    page.locator(".search .close").click()
+    page.locator(".enlarge").click()
+    expect(page.locator(".viewer img")).to_be_visible()
+    yield "picture"
+    page.locator(".viewer .shut").click()
+    page.evaluate("sessionStorage.clear()")
+    page.goto(page.url.split("?")[0])
+    page.locator(".sign-in").wait_for()
+    yield "sign-in"
+
+
+@pytest.mark.parametrize("text", ["x" * 100_000, "word " * 20_000, "\n" * 50_000 + "x" * 50_000, "👩‍👩‍👧 " * 8000])
+def test_a_message_of_100_kilobytes_breaks_nothing(people, service, room, text):
+    first = service.post(room, "before")
+    service.mark(room, "bob", first)
+    service.post(room, "placeholder")
+    service.post(room, "after")
+    page = people.page(viewport={"width": 390, "height": 700})
+
+    def lengthen(route):
+        answer = route.fetch()
+        body = answer.json()
+        for message in body["messages"]:
+            if message["text"] == "placeholder":
+                message["text"] = text
+        route.fulfill(response=answer, json=body)
+
+    page.route(re.compile(r"/messages\?"), lengthen)
+    people.enter(room, page=page)
+    long = page.locator(".row", has=page.locator(".fold"))
+    # The room opens at the unread line, however tall what follows is.
+    expect(page.locator(".unread-line")).to_be_in_viewport()
+    assert page.locator("html").evaluate("(html) => html.scrollWidth <= 390")
+    assert page.locator("#log").evaluate("(log) => log.scrollWidth <= log.clientWidth")
+    assert len(long.locator(".text").inner_text()) < 2200
+    long.locator(".fold").click()
+    eventually(page, lambda: long.locator(".text").evaluate("(text) => text.textContent.length") == len(text.encode("utf-16-le")) // 2)
+    assert page.locator("#log").evaluate("(log) => log.scrollWidth <= log.clientWidth")
+    scroll(page, 1e7)
+    expect(row(page, "after")).to_be_in_viewport()
+    page.unroute_all(behavior="ignoreErrors")
 
 
 def test_on_a_phone_the_rooms_and_the_room_are_two_screens(people, service, room):

@@ -89,6 +89,8 @@ def test_links(people, service, room, text, links):
     ("a.svg", "image/svg+xml", b'<svg xmlns="http://www.w3.org/2000/svg"><script>top.broken=1</script></svg>'),
     ("a.html", "text/html", b"<script>top.broken=1</script>"),
     ("a.png", "image/png", b"<script>top.broken=1</script>"),
+    ("b.png", "image/png", b'<svg xmlns="http://www.w3.org/2000/svg" onload="top.broken=1"/>'),
+    ("a.xhtml", "application/xhtml+xml", b'<html xmlns="http://www.w3.org/1999/xhtml"><script>top.broken=1</script></html>'),
 ])
 def test_active_files_are_saved_and_never_shown(people, service, room, name, kind, body):
     file = service.upload(body, name, kind)
@@ -99,6 +101,9 @@ def test_active_files_are_saved_and_never_shown(people, service, room, name, kin
         page.locator(".file").click()
     assert download.value.suggested_filename == name
     assert open(download.value.path(), "rb").read() == body
+    told = page.request.get(service.url + file["url"] + "?token=owner").headers
+    assert told["content-disposition"].startswith("attachment") and "sandbox" in told["content-security-policy"]
+    assert told["x-content-type-options"] == "nosniff"
     other = people.watch(page.context.new_page())
     answer = service.url + file["url"] + "?token=owner"
     with other.expect_download():

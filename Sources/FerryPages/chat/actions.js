@@ -106,7 +106,7 @@ export class Actions {
   }
 
   async menu(row, place) {
-    if (!row.message || row.message.deleted) return;
+    if (!row.message || row.notice || row.message.deleted) return;
     const [{ openMessageMenu }] = await Promise.all([import('./menu.js'), extraStyles()]);
     this.#closeMenu?.();
     this.#closeMenu = openMessageMenu(this, row, { x: place?.left ?? 0, y: place?.bottom ?? 0 });
@@ -126,7 +126,7 @@ export class Actions {
 
   editLast() {
     const row = this.rows.findLast((each) =>
-      each.message && !each.state && !each.message.deleted && this.timeline.isMine(each) && each.message.text);
+      each.message && !each.notice && !each.state && !each.message.deleted && this.timeline.isMine(each) && each.message.text);
     if (row) this.app.composer.edit(row);
   }
 
@@ -148,13 +148,19 @@ export class Actions {
   // MARK: Dropping files
 
   #drops() {
-    // Whatever is dropped, wherever: the browser is not to go there.
-    addEventListener('dragover', (event) => event.preventDefault());
-    addEventListener('drop', (event) => event.preventDefault());
+    // Whatever is dropped, wherever: the browser is not to go there. A text may go into a field.
+    const isText = (event) => !event.dataTransfer?.types.includes('Files') && event.target.closest?.('textarea, input');
+    addEventListener('dragover', (event) => isText(event) || event.preventDefault());
+    addEventListener('drop', (event) => {
+      if (isText(event)) return;
+      event.preventDefault();
+      if (event.dataTransfer?.files.length > 0) this.app.composer.attach(event.dataTransfer.files);
+    });
+    let isAsked = false;
     addEventListener('dragenter', async (event) => {
-      if (!event.dataTransfer?.types.includes('Files')) return;
-      const { takeDrops } = await import('./drops.js');
-      takeDrops((files) => this.app.composer.attach(files));
-    }, { once: true });
+      if (isAsked || !event.dataTransfer?.types.includes('Files')) return;
+      isAsked = true;
+      (await import('./drops.js')).showDrops();
+    });
   }
 }

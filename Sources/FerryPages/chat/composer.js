@@ -210,9 +210,20 @@ export class Composer {
       this.#showPurpose();
       this.error.textContent = t('editedDeleted');
     } else if (row.message.revision !== this.#editing.revision) {
-      this.error.textContent = t('editedElsewhere');
       this.#editing.revision = row.message.revision;
+      this.#ask(row);
     }
+  }
+
+  /** Which of two versions is to stay? Mine, once it is saved. */
+  #ask(row) {
+    this.error.replaceChildren(t('editedElsewhere'), ' ', h('button', { type: 'button', class: 'theirs', click: () => {
+      this.field.value = row.message.text;
+      this.error.textContent = '';
+      this.#grow();
+      this.#refresh();
+      this.focus();
+    } }, t('useTheirs')));
   }
 
   // MARK: Sending
@@ -249,7 +260,8 @@ export class Composer {
       this.focus();
     } else {
       this.#refresh();
-      this.error.textContent = error;
+      if (error === t('editedElsewhere')) this.#ask(row);
+      else this.error.textContent = error;
     }
   }
 

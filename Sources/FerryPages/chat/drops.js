@@ -1,10 +1,12 @@
-// Files dragged over the page: a sign that they may be dropped, and what is done with them.
+// Files dragged over the page: a sign that they may be dropped.
 
 import { h, extraStyles } from './text.js';
 import { t } from './words.js';
 
-/** Begins to take drops; called while the first drag is over the page. */
-export async function takeDrops(attach) {
+/** Begins to show the sign; called while the first drag is over the page. */
+export async function showDrops() {
+  let isOver = false;
+  addEventListener('drop', () => isOver = true, { once: true });
   await extraStyles();
   const overlay = h('div', { class: 'drop' }, t('dropHere'));
   document.querySelector('.conversation').append(overlay);
@@ -22,9 +24,7 @@ export async function takeDrops(attach) {
   addEventListener('dragleave', (event) => event.relatedTarget === null && hide());
   addEventListener('dragend', hide);
   addEventListener('keydown', (event) => event.key === 'Escape' && hide());
-  addEventListener('drop', (event) => {
-    hide();
-    if (event.dataTransfer.files.length > 0) attach(event.dataTransfer.files);
-  });
+  addEventListener('drop', hide);
   show();
+  if (isOver) hide();
 }

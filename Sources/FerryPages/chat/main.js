@@ -1,7 +1,7 @@
 // Begins: who is it, which room, and what the page's buttons do.
 
 import { Api, ApiError, Live } from './net.js';
-import { RoomView } from './room.js';
+import { RoomView, PAGE } from './room.js';
 import { Rooms } from './rooms.js';
 import { Composer } from './composer.js';
 import { Attachments } from './row.js';
@@ -41,21 +41,26 @@ async function signIn(known, problem) {
 
 async function start({ name, token, room }) {
   const api = new Api(token, name);
-  const early = api.messages(room, { limit: '50' });
-  early.catch(() => {});
+  // What is to be seen first comes in one request; the list of rooms may take longer.
+  const opening = api.opened(room, PAGE);
+  const listing = api.rooms();
+  listing.catch(() => {});
+  $('#app').hidden = false;
   try {
-    const first = await api.rooms();
-    if (first.user) api.me.id = first.user;
+    // Where the room alone cannot be read, it says so itself.
+    const page = await opening.catch((error) => error.status === 401 ? Promise.reject(error) : undefined);
+    // Of a room that is not there yet nobody is told who they are.
+    const user = page?.title === undefined ? (await listing).user : page.user;
+    if (user) api.me.id = user;
     sessionStorage.setItem('ferry.token', token);
     localStorage.setItem('ferry.name', name);
-    $('#app').hidden = false;
     const app = new App(api);
     api.onUnauthorized = () => {
       app.live.stop();
       sessionStorage.removeItem('ferry.token');
       signIn({ name, room: app.room.id }, t('wrongToken'));
     };
-    app.begin(room, first, early);
+    app.begin(room, listing, opening);
   } catch (error) {
     if (!(error instanceof ApiError)) throw error;
     const isWrong = error.status === 401;
@@ -75,7 +80,7 @@ class App {
     this.attachments = new Attachments(api);
     this.announcer = new Announcer($('#status'));
     this.live = new Live(api, {
-      event: (event) => this.#event(event),
+      event: (event, sequence) => this.#event(event, sequence),
       typing: (typing) => this.room.typing(typing),
       open: () => this.#connected(),
       closed: () => this.#disconnected(),
@@ -103,35 +108,37 @@ class App {
     this.#midnight();
   }
 
-  /** Shows the rooms, opens one and follows what happens. `early` is its first page, asked for already. */
-  begin(room, { rooms, sequence }, early) {
-    this.rooms.replace(rooms);
-    this.live.start(sequence);
-    this.open(room, early);
-  }
-
-  /** Reads everything anew. */
-  async #reload() {
+  /** Opens a room, shows the list when it is here, and follows what happens. `opening`: its page, on its way. */
+  async begin(room, listing, opening) {
+    this.open(room, opening);
     try {
-      this.begin(this.room.id, await this.api.rooms());
+      const { rooms, sequence } = await listing;
+      const page = await opening?.catch(() => undefined);
+      this.rooms.replace(rooms, sequence);
+      this.room.titleChanged();
+      this.live.start(Math.min(sequence, page?.sequence ?? sequence));
     } catch {
       setTimeout(() => this.#reload(), 3000);
     }
   }
 
-  open(id, early) {
+  /** Reads everything anew. */
+  #reload() { this.begin(this.room.id, this.api.rooms()); }
+
+  open(id, opening) {
     localStorage.setItem('ferry.room', id);
     const query = new URLSearchParams(location.search);
     query.set('room', id);
     history.replaceState(null, '', `?${query}`);
     this.composer.stopTyping();
     this.search?.close();
-    this.room.open(id, early);
+    // Before the room, which measures what it draws.
+    $('#app').classList.add('in-room');
+    this.room.open(id, opening);
     this.rooms.open(id);
     this.composer.open(id);
     // Not on a phone, where it calls up the keyboard, nor in a frame, which has neighbours.
     if (window.top === window && !this.composer.isCoarse) this.composer.focus();
-    $('#app').classList.add('in-room');
     this.#showTitle();
   }
 
@@ -151,11 +158,11 @@ class App {
     this.room.log.toBottom();
   }
 
-  #event(event) {
+  #event(event, sequence) {
     const by = event.message?.author ?? event.by;
     const isMine = by?.id === this.api.me.id;
     if (by) this.names.of(by);
-    this.rooms.event(event, isMine);
+    this.rooms.event(event, sequence, isMine);
     this.room.event(event);
     if (event.kind === 'message' && !isMine && !isLooking() && window.Notification?.permission === 'granted') {
       import('./notices.js').then(({ showNotice }) => showNotice(event.room, this.names.of(by), event.message.text,

@@ -70,6 +70,9 @@ export class Api {
     }
   }
 
+  /** The last page of a room that I open, with its title and how far I have read. */
+  opened(room, limit) { return this.messages(room, { limit: String(limit), user: this.me.id }); }
+
   message(room, id) { return this.request('GET', path('rooms', room, 'messages', id)); }
   post(room, draft) { return this.request('POST', path('rooms', room, 'messages'), { ...draft, author: this.me }); }
   edit(room, id, change) { return this.request('PATCH', path('rooms', room, 'messages', id), change); }

@@ -95,12 +95,13 @@ export class RoomView {
 
   // MARK: Opening
 
-  /** Shows a room. `early` is its first page where it was asked for already. */
-  async open(id, early) {
+  /** Shows a room. `opening` is its last page where it is on its way already. */
+  async open(id, opening) {
     const round = ++this.round;
     this.id = id;
     this.#close();
-    this.heading.textContent = plain(this.app.rooms.get(id)?.title ?? id);
+    this.title = undefined;
+    this.titleChanged();
     this.log.scroller.setAttribute('aria-label', t('messages', plain(id)));
     this.timeline = new Timeline(this.me, this);
     this.wishes = new Wishes(this.api, id, this.timeline, () => this.announce(t('failed')));
@@ -112,16 +113,18 @@ export class RoomView {
     this.#overlay(t('loading'));
     this.isLoading = true;
     try {
-      const standing = this.app.rooms.get(id);
-      const unread = standing?.read ? standing.unread : 0;
-      const limit = unread < PAGE - 10 ? PAGE : unread < 100 ? unread + 10 : 500;
-      const page = await ((limit === PAGE && early) || this.api.messages(id, { limit: String(limit) }));
+      let page = await (opening ?? this.api.opened(id, PAGE));
+      // A room where nothing was read yet is new, not unread.
+      const unread = page.read ? page.unread : 0;
+      if (unread > PAGE - 10 && page.next) page = await this.api.opened(id, unread < 100 ? unread + 10 : 500);
       if (round !== this.round) return;
-      this.reading.read = standing?.read;
+      this.title = page.title;
+      this.titleChanged();
+      this.reading.read = page.read;
       this.timeline.replace(page.messages.reverse(), { hasOlder: Boolean(page.next), hasNewer: false });
       this.applyLater();
       this.outbox.resume();
-      const first = unread > 0 && this.timeline.drawUnreadLine(standing.read);
+      const first = unread > 0 && this.timeline.drawUnreadLine(page.read);
       this.overlay.hidden = true;
       if (first) this.log.reveal(first, 1 / 3);
       else this.log.toBottom();
@@ -135,6 +138,8 @@ export class RoomView {
       if (round === this.round) this.isLoading = false;
     }
   }
+
+  titleChanged() { this.heading.textContent = plain(this.title ?? this.app.rooms.get(this.id)?.title ?? this.id); }
 
   async #join(round) {
     const { id } = this;

@@ -37,7 +37,9 @@ export class Rooms {
 
   get(id) { return this.#rooms.get(id); }
 
-  replace(rooms) {
+  /** `sequence`: up to where the list tells what happened. */
+  replace(rooms, sequence) {
+    this.sequence = sequence;
     // A room where nothing was read yet is new, not unread.
     this.#rooms = new Map(rooms.map((room) => [room.id, { ...room, unread: room.read ? room.unread : 0 }]));
     this.#schedule();
@@ -54,7 +56,8 @@ export class Rooms {
   }
 
   /** Something happened in a room. */
-  event(event, isMine) {
+  event(event, sequence, isMine) {
+    if (sequence <= this.sequence) return;
     let room = this.#rooms.get(event.room);
     if (!room) this.#rooms.set(event.room, room = { id: event.room, title: event.room, members: 0, unread: 0 });
     switch (event.kind) {

@@ -22,6 +22,9 @@ function tail(kind) {
   return svg;
 }
 
+/** These change from within: a click that began on one before a change and ends after it is a click all the same. */
+const LASTING = ['line', 'reactions', 'reaction', 'count'];
+
 /** Gives an element these children. What is there already and the same stays, with the selection and clicks in it. */
 function settle(element, fresh) {
   const old = [...element.childNodes];
@@ -29,8 +32,10 @@ function settle(element, fresh) {
     const [was, is] = [old[index], fresh[index]];
     if (!is) was.remove();
     else if (!was) element.append(is);
-    else if (was.className === 'line' && is.className === 'line') settle(was, [...is.childNodes]);
-    else if (!was.isEqualNode(is)) was.replaceWith(is);
+    else if (LASTING.includes(is.className) && was.className === is.className && was.dataset.emoji === is.dataset.emoji) {
+      for (const { name, value } of is.attributes) if (was.getAttribute(name) !== value) was.setAttribute(name, value);
+      settle(was, [...is.childNodes]);
+    } else if (!was.isEqualNode(is)) was.replaceWith(is);
   }
 }
 
@@ -246,7 +251,7 @@ export class Attachments {
   #picture(file, name) {
     const isHuge = !file.width || !file.height || file.width * file.height > MOST_PIXELS;
     const { width, height } = box(file);
-    const frame = h('div', { class: 'picture', style: { width: `${width}px`, height: `${height}px` } });
+    const frame = h('div', { class: 'picture', style: { width: `${width}px`, aspectRatio: `${width} / ${height}` } });
     const load = () => this.#load(file, name, frame);
     if (isHuge) {
       frame.append(h('button', { class: 'show', type: 'button', tabindex: '-1', click: load },

@@ -78,6 +78,7 @@ export class Search {
   /** The part of a text around what was found. */
   #around(text, part) {
     const at = text.toLowerCase().indexOf(part.toLowerCase());
-    return clipped(at > 40 ? `…${text.slice(at - 30)}` : text, 140);
+    // From the beginning of a word, where there are spaces.
+    return clipped(at > 40 ? `…${text.slice(at - 40).replace(/^\S{0,30}\s/u, '')}` : text, 140);
   }
 }

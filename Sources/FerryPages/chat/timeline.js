@@ -1,10 +1,12 @@
-// The messages of one room, in the server's order, and what is derived from their order. No document, no network.
+// The messages of one room, in the server's order, and what is derived from their order. No network.
 
 import { day } from './text.js';
 
 const GROUP_MILLISECONDS = 5 * 60_000;
 /** More are not kept: the oldest go, and can be loaded again. */
 const MOST = 12_000;
+/** What an app of the service writes when somebody comes: no message, but a notice. */
+const JOIN_NOTICE = document.querySelector('meta[name=join-notice]')?.content;
 let keys = 0;
 
 /** Whether an id comes after another in the server's order. Ids of this server are numbers without leading zeros. */
@@ -73,7 +75,8 @@ export class Timeline {
     const rows = [];
     for (const message of messages) {
       if (this.byID.has(message.id) || this.#claim(message)) continue;
-      const new_ = row({ message });
+      const isNotice = JOIN_NOTICE && message.text === JOIN_NOTICE && !message.attachments?.length;
+      const new_ = row({ message, ...(isNotice && { notice: { kind: 'joined', by: message.author } }) });
       this.byID.set(message.id, new_);
       rows.push(new_);
     }
@@ -257,7 +260,7 @@ export class Timeline {
       const each = this.rows[index], before = this.rows[index - 1];
       const time = each.time ?? (each.time = Date.parse(each.message.time));
       const showsDay = !before || day(time) !== day(before.time);
-      const isFirst = showsDay || each.hasUnreadLine || !each.message || !before.message
+      const isFirst = showsDay || each.hasUnreadLine || !each.message || !before.message || each.notice || before.notice
         || before.message.author.id !== each.message.author.id || Math.abs(time - before.groupTime) >= GROUP_MILLISECONDS;
       const groupTime = isFirst ? time : before.groupTime;
       const isSame = each.showsDay === showsDay && each.isFirst === isFirst && each.groupTime === groupTime;

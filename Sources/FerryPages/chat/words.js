@@ -1,4 +1,4 @@
-// Every text that people read, in the languages there are. A function where a number or a name goes in.
+// Every text that people read, in English, and which language it is. A function where a number or a name goes in.
 
 const en = {
   signIn: 'Sign in',
@@ -63,6 +63,7 @@ const en = {
   save: 'Save',
   editing: 'Editing your message',
   editedElsewhere: 'This message was changed elsewhere meanwhile. Save yours over it?',
+  useTheirs: 'Use the other text',
   editedDeleted: 'The message was deleted meanwhile. Your text stays here as a draft.',
   attach: 'Attach files',
   detach: (name) => `Remove ${name}`,
@@ -85,96 +86,12 @@ const en = {
   gone: 'That message is gone.',
 };
 
-const ja = {
-  signIn: 'サインイン',
-  signInTo: (host) => `${host} にサインイン`,
-  name: '名前',
-  token: 'トークン',
-  room: 'ルーム',
-  wrongToken: 'このトークンは使えません。',
-  noServer: 'サーバーに接続できません。',
-  signOut: 'サインアウト',
-  rooms: 'ルーム',
-  newRoom: '新しいルーム',
-  newRoomName: 'ルームの名前',
-  create: '作成または参加',
-  noRooms: 'ルームはまだありません。最初のルームを作りましょう。',
-  back: 'ルーム一覧に戻る',
-  loading: 'メッセージを読み込んでいます…',
-  loadFailed: 'メッセージを読み込めませんでした。',
-  retry: '再試行',
-  empty: 'まだ何もありません。最初のひとことをどうぞ。',
-  messages: (room) => `${room} のメッセージ`,
-  members: (n) => `メンバー ${n} 人`,
-  typing: (names) =>
-    names.length > 2 ? `${names.length} 人が入力中…` : `${names.join('さんと')}さんが入力中…`,
-  offline: '接続がありません。書いたものは接続が戻ると送信されます。',
-  unread: 'ここから未読',
-  newMessages: (n) => `新着 ${n} 件`,
-  toLatest: '最新へ',
-  today: '今日',
-  yesterday: '昨日',
-  joined: (name) => `${name}さんが参加しました`,
-  left: (name) => `${name}さんが退出しました`,
-  read: '既読',
-  readBy: (n) => `既読 ${n}`,
-  delivered: '配信済み',
-  sending: '送信中…',
-  notSent: '送信できませんでした',
-  waiting: 'まだ送信されていません。再試行中…',
-  edited: '編集済み',
-  deleted: 'メッセージは削除されました',
-  you: 'あなた',
-  menu: 'メッセージのメニュー',
-  edit: '編集',
-  remove: '削除',
-  removeAsk: 'このメッセージを全員から削除しますか？',
-  copy: 'テキストをコピー',
-  copied: 'コピーしました',
-  react: 'リアクション',
-  reactWith: (emoji) => `${emoji} でリアクション`,
-  reactions: (emoji, n) => `${emoji} ${n} 件`,
-  reply: '返信',
-  replyTo: (name) => `${name}さんへの返信`,
-  savePicture: '画像を保存',
-  saveFile: (name) => `${name} を保存`,
-  openLink: (link) => `${link} を開く`,
-  enlarge: '画像を拡大',
-  cancel: 'キャンセル',
-  close: '閉じる',
-  write: 'メッセージを入力',
-  send: '送信',
-  save: '保存',
-  editing: 'メッセージを編集中',
-  editedElsewhere: 'このメッセージは別の場所で変更されました。上書きしますか？',
-  editedDeleted: 'メッセージは削除されました。入力した文は下書きとして残ります。',
-  attach: 'ファイルを添付',
-  detach: (name) => `${name} を外す`,
-  dropHere: 'ここにドロップして添付',
-  uploading: (percent) => `${percent}%`,
-  uploadFailed: 'アップロードできませんでした',
-  tooLarge: 'このサーバーには大きすぎます',
-  showPicture: '画像を表示',
-  pictureFailed: '画像を読み込めませんでした。',
-  more: 'すべて表示',
-  less: '折りたたむ',
-  people: 'メンバー',
-  suggestions: (n) => `候補 ${n} 件`,
-  search: 'このルームを検索',
-  searchClose: '検索を閉じる',
-  nothingFound: '見つかりませんでした。',
-  results: (n) => `${n} 件`,
-  notify: '新着メッセージを通知する',
-  failed: 'うまくいきませんでした。もう一度お試しください。',
-  gone: 'そのメッセージはありません。',
-};
-
 const asked = new URLSearchParams(location.search).get('lang');
 /** Where and when numbers and times are written as the reader's region does. */
 export const locale = [asked, ...navigator.languages].find((each) => /^(en|ja)\b/.test(each ?? '')) ?? 'en';
 export const lang = locale.slice(0, 2);
 
-const words = lang === 'ja' ? ja : en;
+const words = lang === 'ja' ? (await import('./words-ja.js')).ja : en;
 
 /** The text under `key`, with what goes into it. */
 export function t(key, ...values) {

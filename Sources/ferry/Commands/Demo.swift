@@ -39,7 +39,8 @@ enum Demo {
     let host = Host(session: session, signals: invocation.signals)
     return try await host.run(
       services: services, relay: relay, readyFile: arguments["ready-file"],
-      greeting: greeting(services.urls, relay.url, configuration, folder))
+      greeting: greeting(services.urls, relay.url, configuration, folder)
+    ) { await relay.reload() }
   }
 
   private static func greeting(

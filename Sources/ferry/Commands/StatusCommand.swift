@@ -23,19 +23,31 @@ enum StatusCommand {
     }
     let status: RelayStatus
     do { status = try JSONDecoder().decode(RelayStatus.self, from: Data(body)) } catch { throw FerryError.wrap(error) }
-    for account in status.accounts {
-      Terminal.output(
-        "\(account.name): \(account.state)\(account.reason.map { ", \($0)" } ?? ""), last event \(account.lastEvent ?? "never")"
-      )
-    }
-    var rows = [["bridge", "to", "pending", "waiting", "dead"]]
+    for account in status.accounts { Terminal.output(readable(account)) }
+    var rows = [["bridge", "to", "pending", "waiting", "dead", "oldest"]]
     for lane in status.lanes {
       rows.append(
-        [lane.bridge.rawValue, lane.destination.description, "\(lane.pending)", "\(lane.waiting)", "\(lane.dead)"])
+        [
+          lane.bridge.rawValue, lane.destination.description, "\(lane.pending)", "\(lane.waiting)", "\(lane.dead)",
+          lane.parked ? "no longer bridged" : lane.oldest ?? "",
+        ])
     }
     Terminal.output("\n" + Terminal.table(rows))
     for gap in status.gaps { Terminal.output("gap at \(gap.address) from \(gap.start) to \(gap.end)") }
     return 0
+  }
+}
+
+extension StatusCommand {
+  fileprivate static func readable(_ account: RelayStatus.Account) -> String {
+    var lines = ["\(account.name): \(account.state) since \(account.since)\(account.reason.map { ", \($0)" } ?? "")"]
+    lines.append("  last in \(account.lastIn ?? "never"), last out \(account.lastOut ?? "never")")
+    if let error = account.lastError { lines.append("  last error \(error.time): \(error.message)") }
+    if account.lanesWaiting > 0 {
+      let next = account.nextAttempt.map { "; one tries at \($0)" } ?? ""
+      lines.append("  \(account.lanesWaiting) lanes wait\(next)")
+    }
+    return lines.map(Terminal.visible).joined(separator: "\n")
   }
 }
 

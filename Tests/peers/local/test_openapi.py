@@ -94,6 +94,9 @@ def everything(api):
     assert [m["text"] for m in page["messages"]] == ["yes", "255"]
     older = api.call(200, "GET", MESSAGES, query={"limit": 500, "before": page["next"]}, **room)
     assert len(older["messages"]) == 256 and "next" not in older
+    opened = api.call(200, "GET", MESSAGES, query={"user": "bob", "limit": 1}, **room)
+    assert opened["title"] == "The room" and opened["unread"] == 100 and "read" not in opened and "user" not in opened
+    assert api.call(200, "GET", MESSAGES, query={"user": "bob"}, token="adas", **room)["user"] == "ada"
     found = api.call(200, "GET", MESSAGES, query={"text": "YE"}, **room)
     assert [m["text"] for m in found["messages"]] == ["yes"] and found["sequence"]
     mine = api.call(200, "GET", "/v1/rooms", token="adas")
@@ -178,6 +181,34 @@ def everything(api):
         "message": 259, "edit": 1, "reaction": 3, "delete": 2, "join": 1, "leave": 1, "read": 2}
     assert [e["sequence"] for e in log] == sorted({e["sequence"] for e in log})
     api.call(400, "GET", "/v1/events", query={"after": "x"})
+    withheld = api.call(200, "GET", "/v1/events", query={"room": room["room"], "deleted": "withheld", "limit": 500})
+    gone = [e["event"]["message"] for e in withheld["events"] if "deleted" in e["event"].get("message", {})]
+    assert gone and not any(message["text"] or message["attachments"] for message in gone)
+    api.call(404, "GET", "/v1/events", query={"room": "nowhere", "deleted": "withheld"})
+    api.call(400, "GET", "/v1/events", query={"deleted": "withheld"})
+
+    # The past
+    past = {"room": "the past"}
+    items = [
+        {"kind": "message", "key": "1", "time": 1470366650123, "by": ADA, "text": "frist", "stamp": STAMP},
+        {"kind": "message", "key": "2", "time": 1470366650123, "by": ADA, "text": "waves", "action": True, "reply_to": "1"},
+        {"kind": "edit", "key": "e", "of": "1", "time": 1470366651000, "by": ADA, "text": "first"},
+        {"kind": "join", "key": "j", "time": 1470366652000, "by": {"id": "bob"}},
+        {"kind": "reaction", "key": "r", "of": "2", "time": 1470366653000, "by": ADA, "emoji": "x"},
+        {"kind": "read", "key": "m", "of": "2", "time": 1470366654000, "by": ADA},
+        {"kind": "leave", "key": "l", "time": 1470366655000, "by": {"id": "bob"}},
+        {"kind": "delete", "key": "d", "of": "2", "time": 1470366656000, "by": ADA}]
+    for _ in range(2):
+        ids = api.call(200, "POST", ROOM + "/import", {"items": items}, **past)["ids"]
+        assert ids[0] and ids[1] and ids[2:] == [None] * 6
+        history = api.call(200, "GET", MESSAGES, query={"order": "oldest"}, **past)["messages"]
+        assert [(m["id"], m["text"], m["time"][-13:]) for m in history] == [
+            (ids[0], "first", "03:10:50.123Z"), (ids[1], "", "03:10:50.123Z")]
+        events = api.call(200, "GET", "/v1/events", query={"room": past["room"]})["events"]
+        assert [e["event"]["kind"] for e in events] == [item["kind"] for item in items]
+        assert events[4]["event"]["time"] == "2016-08-05T03:10:53.000Z"
+    api.call(400, "POST", ROOM + "/import", {"items": [{"kind": "join", "key": "x", "time": 1}]}, **past)
+    api.call(403, "POST", ROOM + "/import", {"items": items}, token="adas", **past)
 
     # Nobody without a token
     values = {"room": "r", "id": "1", "user": "u", "emoji": "x", "sha256": "0" * 64}

@@ -12,21 +12,24 @@ APP_KEY = "DE300000-0000-0000-0000-0000000000AA"
 CHANNEL = "realtime-example"
 
 
-def services_config(folder):
+def services_config(folder, urls={}):
+    """On free ports, or on those of `urls`."""
+    at = {name: urllib.parse.urlsplit(urls.get(name, "http://127.0.0.1:0")).netloc
+          for name in ("local", "pusher", "twilio", "backendless")}
     path = folder / "serve4.yaml"
     path.write_text(f"""
 serve:
   data: {folder}/data4
-  local: {{ listen: "127.0.0.1:0", tokens: [{TOKEN}] }}
+  local: {{ listen: "{at['local']}", tokens: [{TOKEN}] }}
   facades:
-    - {{ provider: pusher, listen: "127.0.0.1:0", app_id: "1001", key: demo-key, secret: demo-secret }}
-    - {{ provider: twilio, listen: "127.0.0.1:0", {twilio_keys()}, conversations: [lobby] }}
-    - {{ provider: backendless, listen: "127.0.0.1:0", app_id: {APP_ID}, api_key: {APP_KEY}, rehearsal: {{ token: rehearse }} }}
+    - {{ provider: pusher, listen: "{at['pusher']}", app_id: "1001", key: demo-key, secret: demo-secret }}
+    - {{ provider: twilio, listen: "{at['twilio']}", {twilio_keys()}, conversations: [lobby] }}
+    - {{ provider: backendless, listen: "{at['backendless']}", app_id: {APP_ID}, api_key: {APP_KEY}, rehearsal: {{ token: rehearse }} }}
 """)
     return path
 
 
-def relay_config(folder, urls):
+def relay_config(folder, urls, app=""):
     pusher_at = urllib.parse.urlsplit(urls["pusher"])
     twilio_at = urllib.parse.urlsplit(urls["twilio"]).netloc
     places = f'api_url: "{urls["twilio"]}", media_url: "http://{twilio_at}", realtime_url: "ws://{twilio_at}"'
@@ -36,7 +39,7 @@ accounts:
   here: {{ provider: local, url: "{urls['local']}", token: {TOKEN} }}
   site: {{ provider: pusher, app_id: "{APP['app_id']}", key: {APP['key']}, secret: {APP['secret']}, host: 127.0.0.1, port: {pusher_at.port}, tls: false }}
   support: {{ provider: twilio, {twilio_keys()}, {places}, poll: 1s, writes_per_second: 1000 }}
-  app: {{ provider: backendless, server_url: "{urls['backendless']}", app_id: {APP_ID}, api_key: {APP_KEY}, poll: 2s, reads: {{ command: MESSAGE_READ }} }}
+  app: {{ provider: backendless, server_url: "{urls['backendless']}", app_id: {APP_ID}, api_key: {APP_KEY}, poll: 2s, {app} reads: {{ command: MESSAGE_READ }} }}
 bridges:
   lobby:
     between: [here:lobby, site:chatroom, support:lobby, "app:{CHANNEL}"]
@@ -47,10 +50,11 @@ relay: {{ listen: "127.0.0.1:0", journal: {folder}/relay4.db, token: {TOKEN}, al
 
 
 class Four:
-    """The services; the Backendless side may be put out of reach by a gate before it."""
+    """The services; the Backendless side may be put out of reach by a gate before it. `app`: settings of its account."""
 
-    def __init__(self, folder, gate=None):
+    def __init__(self, folder, gate=None, app=""):
         self.folder = folder
+        self.app = app
         self.services = Process(folder, "serve", services_config(folder))
         self.urls = dict(self.services.urls)
         self.app_url = self.urls["backendless"]
@@ -64,11 +68,23 @@ class Four:
         self.relay = None
 
     def start(self):
-        self.relay = Process(self.folder, "relay", relay_config(self.folder, self.urls))
+        self.relay = Process(self.folder, "relay", relay_config(self.folder, self.urls, self.app))
 
     def start_ready(self):
         self.start()
         wait_ready(self.relay.urls["relay"])
+
+    def rehearse(self, plan):
+        """Failures of the Backendless side on purpose."""
+        request = urllib.request.Request(
+            f"{self.app_url}/ferry/rehearsal", json.dumps(plan).encode(), {"Authorization": "Bearer rehearse"})
+        urllib.request.urlopen(request, timeout=10).read()
+
+    def kill_services(self):
+        """All at once, and starts them again where they were."""
+        urls = self.services.urls
+        self.services.kill()
+        self.services = Process(self.folder, "serve", services_config(self.folder, urls))
 
     # As an app does that uses the official SDK: the row is saved, then published as it was saved.
 
@@ -93,7 +109,7 @@ class Four:
         while True:
             page = self.rest("POST", "/data/ChatMessage/find", {
                 "pageSize": 100, "offset": len(found), "where": f"channel = '{CHANNEL}'",
-                "sortBy": "ferryTime asc, created asc"})
+                "sortBy": "created asc"})
             found += page
             if len(page) < 100:
                 return found

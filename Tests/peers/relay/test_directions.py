@@ -9,8 +9,8 @@ from four import Four
 
 
 @pytest.fixture
-def bridge(tmp_path):
-    four = Four(tmp_path)
+def bridge(tmp_path, request):
+    four = Four(tmp_path, app=getattr(request, "param", ""))
     four.start_ready()
     all = corners(four)
     yield all
@@ -22,6 +22,17 @@ def bridge(tmp_path):
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize("source", NAMES)
 def test_everything_goes_from_each_service_to_the_three_others(bridge, source):
+    go_from(bridge, source)
+
+
+@pytest.mark.timeout(300)
+@pytest.mark.parametrize("bridge", ["transport: polling, engine: 3,", "transport: polling, engine: 4,"], indirect=True)
+@pytest.mark.parametrize("source", ["backendless", "local"])
+def test_everything_goes_from_and_to_backendless_where_it_is_only_polled(bridge, source):
+    go_from(bridge, source)
+
+
+def go_from(bridge, source):
     here = bridge[source]
     others = {name: corner for name, corner in bridge.items() if name != source}
 

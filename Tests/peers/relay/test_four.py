@@ -7,8 +7,8 @@ import time
 import urllib.request
 
 import pytest
-from bridge import Local, Subscriber, conversation, wait_until
-from four import APP_ID, APP_KEY, Four
+from bridge import Local, Subscriber, conversation, official, wait_until
+from four import APP_ID, APP_KEY, CHANNEL, Four
 from test_replay import Gate
 
 EVENTS = ["new_message", "message_updated", "message_deleted", "user_typing", "user_joined", "message_read"]
@@ -45,51 +45,109 @@ def at_app(four):
     return [(row["userName"], row["messageText"] or "") for row in four.rows()]
 
 
-def replay(four, expected, say):
-    """Says everything while the relay is ended and started again ten times and the Backendless side is out of reach
-    for thirty seconds."""
+def kill_and_part(four, kills):
+    """Ends the relay so many times and starts it again; the Backendless side is out of reach for thirty seconds."""
     generator = random.Random(4)
-
-    def write():
-        for author, text in expected:
-            say(author, text)
-
-    writer = threading.Thread(target=write)
-    writer.start()
     for kill in range(10):
         if kill == 5:
             four.gate.shut()
             time.sleep(30)
             four.gate.is_open = True
         time.sleep(generator.uniform(0.2, 1.0))
-        four.relay.kill()
-        four.start()
-    writer.join()
+        if kill < kills:
+            four.relay.kill()
+            four.start()
 
 
-@pytest.mark.timeout(600)
-def test_from_backendless_to_the_others_through_ten_kills_and_an_outage(gated):
+def wait_for_all(there, count):
+    """Looks seldom: reading everything is work for whoever should be writing it."""
+    end = time.monotonic() + 900
+    while len(there()) < count:
+        assert time.monotonic() < end, len(there())
+        time.sleep(1)
+
+
+def sayer(four, source):
+    """How somebody says something at that service."""
+    if source == "backendless":
+        return four.say
+    if source == "twilio":
+        return lambda author, text: four.conversation.messages.create(author=author, body=text or "\u200b")
+    if source == "pusher":
+        client = official(four.urls["pusher"])
+        return lambda author, text: client.trigger("chatroom", "new_message", {"sender": author, "text": text})
+    local, number = Local(four.urls["local"]), iter(range(10**9))
+    return lambda author, text: local.post("lobby", author, text, f"log-{next(number)}")
+
+
+@pytest.mark.timeout(2400)
+@pytest.mark.parametrize("source", ["local", "pusher", "twilio", "backendless"])
+def test_a_conversation_reaches_the_three_others_through_ten_kills_and_an_outage(gated, source):
     expected = conversation()
     subscriber = Subscriber(gated.urls["pusher"], "chatroom", ["new_message"])
     gated.start_ready()
-    replay(gated, expected, gated.say)
-    wait_until(lambda: len(at_local(gated)) >= len(expected), 240, "everything in the local room")
-    wait_until(lambda: len(at_pusher(subscriber)) >= len(expected), 240, "everything at Pusher")
-    wait_until(lambda: len(at_twilio(gated)) >= len(expected), 240, "everything at Twilio")
-    assert at_local(gated) == expected
-    assert at_pusher(subscriber) == expected
-    assert at_twilio(gated) == expected
+    say = sayer(gated, source)
+    writer = threading.Thread(target=lambda: [say(author, text) for author, text in expected])
+    writer.start()
+    # What is said at Pusher while nobody listens is lost: it keeps nothing.
+    kill_and_part(gated, kills=0 if source == "pusher" else 10)
+    writer.join()
+    for there in (lambda: at_local(gated), lambda: at_pusher(subscriber), lambda: at_twilio(gated), lambda: at_app(gated)):
+        wait_for_all(there, len(expected))
+        assert there() == expected
     subscriber.close()
 
 
-@pytest.mark.timeout(600)
-def test_from_the_local_room_to_backendless_through_ten_kills_and_an_outage(gated):
-    expected = conversation()
-    gated.start_ready()
-    local, number = Local(gated.urls["local"]), iter(range(10**9))
-    replay(gated, expected, lambda a, t: local.post("lobby", a, t, f"log-{next(number)}"))
-    wait_until(lambda: len(at_app(gated)) >= len(expected), 240, "everything at Backendless")
-    assert at_app(gated) == expected
+@pytest.mark.timeout(900)
+def test_services_that_are_killed_and_started_again_lose_and_repeat_nothing(four):
+    expected = [("ann", f"number {number}") for number in range(300)]
+    four.start_ready()
+
+    def until_it_succeeds(*call):
+        while True:
+            try:
+                return four.rest(*call)
+            except OSError:
+                time.sleep(0.05)
+
+    def write():
+        for number, (author, text) in enumerate(expected):
+            row = {"objectId": f"row-{number}", "userName": author, "messageText": text, "channel": CHANNEL}
+            saved = until_it_succeeds("PUT", "/data/ChatMessage/upsert", row)
+            until_it_succeeds("POST", f"/messaging/{CHANNEL}", {"message": saved, "publisherId": author})
+
+    writer = threading.Thread(target=write)
+    writer.start()
+    for _ in range(3):
+        time.sleep(1)
+        four.kill_services()
+    writer.join()
+    four.local = Local(four.urls["local"])
+    for there in (lambda: at_local(four), lambda: at_twilio(four), lambda: at_app(four)):
+        wait_for_all(there, len(expected))
+        assert there() == expected
+
+
+@pytest.mark.timeout(300)
+@pytest.mark.parametrize("method, match", [("PUT", "/data/"), ("POST", "/messaging/")])
+def test_what_is_saved_or_published_and_whose_answer_is_lost_is_there_once(four, method, match):
+    four.start_ready()
+    four.rehearse({"lose": 6, "match": match, "method": method})
+    texts = [f"number {number}" for number in range(6)]
+    ids = [four.local.post("lobby", "ann", text, text)["id"] for text in texts]
+    wait_until(lambda: len(at_app(four)) >= len(texts), 120, "everything in the table")
+    assert at_app(four) == [("ann", text) for text in texts]
+    four.rehearse({"lose": 2, "match": match, "method": "PUT"})
+    four.local.call("PATCH", f"/v1/rooms/lobby/messages/{ids[0]}", {"text": "edited"})
+    wait_until(lambda: at_app(four)[0] == ("ann", "edited"), 60, "the edit")
+    four.rehearse({"lose": 2, "match": match, "method": "DELETE"})
+    four.local.call("DELETE", f"/v1/rooms/lobby/messages/{ids[1]}")
+    expected = [("ann", text) for text in ["edited"] + texts[2:]]
+    wait_until(lambda: at_app(four) == expected, 60, "the deletion")
+    # And nothing of it came back.
+    four.say("bob", "the end")
+    wait_until(lambda: ("bob", "the end") in at_local(four), 60, "the last message")
+    assert at_local(four) == expected + [("bob", "the end")]
 
 
 @pytest.mark.timeout(300)

@@ -55,6 +55,16 @@ extension BackendlessAPI {
     }
   }
 
+  /// Creates rows or changes them where they are there, at most 100, in the order given: repeating it is harmless. The
+  /// service tells nobody more than their ids.
+  /// Source: https://backendless.com/docs/rest/data_bulk_upsert.html
+  func upsertAll(_ rows: [JSONValue], in table: String, doing: String) async throws(FerryError) {
+    guard rows.count <= Self.pageSize else {
+      throw FerryError(.badRequest, "Could not \(doing): one request saves \(Self.pageSize) rows at most.")
+    }
+    _ = try await call("PUT", "/data/bulkupsert/" + Self.segment(table), .array(rows), doing: doing)
+  }
+
   /// At most 100 rows, in the order given; their ids.
   func create(_ rows: [JSONValue], in table: String, doing: String) async throws(FerryError) -> [String] {
     guard rows.count <= Self.pageSize else {

@@ -101,6 +101,7 @@ extension BackendlessAdapter: HistoryProvider {
     let scope = own.isEmpty ? nil : own
     var walk = RowWalk(cursor, by: "created", finer: settings.fields.time, ascending: order == .oldestFirst)
     var messages: [Message] = []
+    var notices: [Event] = []
     while messages.count < limit, !walk.isDone {
       let before = walk
       let (seconds, after) = try await api.seconds(of: table, where: [scope], along: walk, doing: "read the history")
@@ -112,11 +113,19 @@ extension BackendlessAdapter: HistoryProvider {
             walk = before.stopped(in: second, at: index, after: earlier)
             break reading
           }
-          if case .message(let said)? = reader.row(row) { messages.append(said.message) }
+          switch reader.row(row) {
+          case .message(let said): messages.append(said.message)
+          case .notice(let notice, let membership, let id, let time):
+            notices.append(
+              Event(
+                key: EventKey(id), channel: channel, time: time,
+                kind: notice == .joined ? .joined(membership) : .left(membership)))
+          case nil: break
+          }
         }
         earlier = second
       }
     }
-    return HistoryPage(messages: messages, next: walk.cursor)
+    return HistoryPage(messages: messages, notices: notices, next: walk.cursor)
   }
 }

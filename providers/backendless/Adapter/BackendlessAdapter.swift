@@ -31,6 +31,8 @@ package final class BackendlessAdapter: ChatProvider {
   /// Which version of the protocol the service last spoke.
   let version = Locked<EngineVersion>(.four)
   let pace: Pace
+  /// The time under which the last imported row of a channel is sorted.
+  let pastOrder = Locked<[ChannelID: Int64]>([:])
 
   package init(settings: Settings, client: HTTPClient, clock: any FerryClock = SystemClock(), logger: Logger) {
     self.settings = settings
@@ -68,6 +70,13 @@ package final class BackendlessAdapter: ChatProvider {
     // A text column of the service holds 21,000 characters or so.
     capabilities.bodyBytes = 20_000
     capabilities.sendsPerSecond = settings.sendsPerSecond
+    if keeps {
+      var importing = ImportPowers()
+      importing.batch = BackendlessAPI.pageSize
+      importing.isRepeatable = true
+      importing.joins = true
+      capabilities.importing = importing
+    }
     capabilities.absent = absent(settings)
     return capabilities
   }

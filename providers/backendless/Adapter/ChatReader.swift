@@ -71,7 +71,10 @@ struct ChatReader: Sendable {
     let author = author(of: content, mark, publisher)
     // Rows without a time of their own have the service's, in whole seconds.
     let created = objectID == nil ? nil : content["created"]?.integer
-    let time = Self.time(content[fields.time]) ?? created.flatMap { Self.time(.integer($0)) } ?? time
+    let shown = Self.time(content[fields.time]) ?? created.flatMap { Self.time(.integer($0)) } ?? time
+    let exact = mark?.time.flatMap { Self.time(.integer($0)) }
+    // Never far from the row's own, which an app may have changed.
+    let time = exact.flatMap { abs($0.milliseconds - shown.milliseconds) < 120_000 ? $0 : nil } ?? shown
     if picture == nil, let notice = notice(text, mark) {
       return .notice(notice, Membership(member: author, stamp: mark?.stamp), id: id, time: time)
     }
@@ -79,9 +82,12 @@ struct ChatReader: Sendable {
     message.stamp = mark?.stamp
     message.replyTo = mark?.replyTo.map { MessageID($0) }
     message.attachments = picture.map { [attachment($0, mark)] } ?? []
-    message.attributes = attributes(of: content)
+    message.attributes = attributes(of: content, mark)
     let updated = created == nil ? nil : content["updated"]?.integer
-    if let updated, let edited = Self.time(.integer(updated)) {
+    if let edit = mark?.edited, edit.isOf(message.text), let edited = Self.time(.integer(edit.time)) {
+      message.edited = edited
+      message.revision = Int(clamping: edit.time)
+    } else if let updated, let edited = Self.time(.integer(updated)) {
       message.edited = edited
       message.revision = Int(clamping: updated)
     }
@@ -108,13 +114,15 @@ struct ChatReader: Sendable {
 
   /// What the app says beyond what Ferry understands. Anybody may publish, so what is nested too deep for the
   /// journal is left out: an event that can never be stored would hold up all others for ever.
-  private func attributes(of content: JSONValue) -> JSONValue? {
+  private func attributes(of content: JSONValue, _ mark: FerryMark?) -> JSONValue? {
     guard case .object(var members) = content else { return nil }
     for name in fields.author + fields.text + fields.picture { members[name] = nil }
     for name in [fields.channel, fields.time, fields.ferry, "objectId", "updated", "___class", "__meta"] {
       if let name { members[name] = nil }
     }
     members = members.filter { $0.value != .null && $0.value.depth < JSONValue.deepest }
+    if mark?.isAction == true { members["action"] = true }
+    if let system = mark?.system { members["system"] = .string(system) }
     return members.isEmpty ? nil : .object(members)
   }
 

@@ -1,4 +1,5 @@
 import FerryCore
+import FerryRuntime
 
 /// What Ferry adds to what it writes: JSON text in a header of a message and in a column of a row, a value in a
 /// command's data.
@@ -26,6 +27,31 @@ struct FerryMark: Hashable, Sendable {
   /// The message's id, where no row gives it one.
   var messageID: String?
   var notice: Notice?
+  /// When an imported message got its text, and a sum of that text: the time is that of no later edit.
+  var edited: Edit?
+  /// The exact time of what was imported, where the row's own was moved to keep the order.
+  var time: Int64?
+  var exactTime: Timestamp? { time.map { Timestamp(milliseconds: $0) } }
+  var isAction = false
+  var system: String?
+
+  struct Edit: Hashable, Sendable {
+    var time: Int64
+    var sum: String
+
+    init(time: Int64, sum: String) {
+      self.time = time
+      self.sum = sum
+    }
+
+    init(_ time: Timestamp, of text: String) {
+      self.init(time: time.milliseconds, sum: Self.sum(text))
+    }
+
+    func isOf(_ text: String) -> Bool { sum == Self.sum(text) }
+
+    private static func sum(_ text: String) -> String { Crypto.hex(Crypto.digest(.sha256, of: text.utf8).prefix(6)) }
+  }
 
   init(stamp: Stamp? = nil, by author: Author? = nil) {
     self.stamp = stamp
@@ -47,6 +73,12 @@ struct FerryMark: Hashable, Sendable {
     replyTo = field["reply_to"]?.text
     messageID = field["message"]?.text
     notice = field["notice"]?.string.flatMap { Notice(rawValue: $0) }
+    isAction = field["action"]?.bool ?? false
+    time = field["time"]?.integer
+    system = field["system"]?.string
+    if let time = field["edited"]?.integer, let sum = field["edited_sum"]?.string {
+      edited = Edit(time: time, sum: sum)
+    }
     if let name = field["name"]?.string, let type = field["type"]?.string {
       picture = Picture(name: name, type: type, size: field["size"]?.integer, sha256: field["sha256"]?.string)
     }
@@ -67,6 +99,11 @@ struct FerryMark: Hashable, Sendable {
     value["reply_to"] = replyTo.map(JSONValue.string)
     value["message"] = messageID.map(JSONValue.string)
     value["notice"] = notice.map { .string($0.rawValue) }
+    if isAction { value["action"] = true }
+    value["time"] = time.map(JSONValue.integer)
+    value["system"] = system.map(JSONValue.string)
+    value["edited"] = edited.map { .integer($0.time) }
+    value["edited_sum"] = edited.map { .string($0.sum) }
     value["name"] = picture.map { .string($0.name) }
     value["type"] = picture.map { .string($0.type) }
     value["size"] = picture?.size.map(JSONValue.integer)

@@ -147,13 +147,22 @@ extension BackendlessFacade {
     hub.withLock { $0.close(sid) }
   }
 
-  /// Lets go who is silent, and who connected and never joined. Every second while there are sessions.
+  /// Lets go who is silent, who connected and never joined, and who is furthest behind of too many. Every second while there are sessions.
   func tickSessions(now: Timestamp) {
     let clients = hub.withLock { $0.clients.values.map { ($0.connection, $0.isJoined) } }
+    var waiting = 0
     for (connection, isJoined) in clients {
       connection.tick(now: now)
+      waiting += connection.queuedBytes
       if !isJoined, now >= connection.opened.advanced(by: .seconds(45)) { connection.stop() }
       if connection.isEnded { forget(connection.sid) }
+    }
+    guard waiting > settings.queuedBytes else { return }
+    let behind = clients.map { (connection: $0.0, bytes: $0.0.queuedBytes) }.sorted { $0.bytes > $1.bytes }
+    for (connection, bytes) in behind where waiting > settings.queuedBytes {
+      waiting -= bytes
+      connection.stop()
+      forget(connection.sid)
     }
   }
 }

@@ -32,7 +32,11 @@ struct ChatRows: Sendable {
       row.place = nil
     }
     guard let room = channel(of: row), let content else { return }
-    if isJoinNotice(content) { return try came(content.author, to: room, nil, transaction) }
+    let mark = FerryMark(row.values[FerryMark.name])
+    if mark?.notice == .left { return try went(content.author, from: room, mark?.stamp, transaction) }
+    if mark?.notice == .joined || isJoinNotice(content) {
+      return try came(content.author, to: room, mark?.stamp, transaction)
+    }
     try link(&row, to: try post(content, as: row.id, to: room, transaction), transaction)
   }
 
@@ -137,6 +141,20 @@ struct ChatRows: Sendable {
     content.attachments.isEmpty && fields.joinNotice.map { $0 == content.text } ?? false
   }
 
+  private func notice(
+    _ text: String, _ kind: FerryMark.Notice, _ membership: Membership, _ room: ChannelID
+  ) -> Publication {
+    var mark = FerryMark(stamp: membership.stamp, by: membership.member)
+    mark.notice = kind
+    let message: JSONValue = .object([
+      "___class": .string(fields.table), fields.sender.first ?? "userName": .string(membership.member.name),
+      fields.text.first ?? "messageText": .string(text),
+    ])
+    return Publication(
+      id: Publication.newID(), channel: room.rawValue, message: message, publisherID: membership.member.name,
+      headers: [FerryMark.name: mark.text])
+  }
+
   private func came(_ member: Author, to room: String, _ stamp: Stamp?, _ transaction: ChatTransaction) throws {
     try transaction.join(member, ChannelID(room), by: .owner, stamp: stamp)
   }
@@ -200,7 +218,11 @@ struct ChatRows: Sendable {
         try writer.delete(row, from: fields.table, tellsChat: false)
       }
       try transaction.remove(deletion.id.rawValue, from: Self.linked)
-    case .joined, .left, .read, .reacted: break
+    case .joined(let membership):
+      return fields.joinNotice.map { [notice($0, .joined, membership, event.event.channel)] } ?? []
+    case .left(let membership):
+      return fields.joinNotice == nil ? [] : [notice("left", .left, membership, event.event.channel)]
+    case .read, .reacted: break
     }
     return []
   }

@@ -17,6 +17,8 @@ extension BackendlessFacade {
     /// Real-time sessions in all, and subscriptions of one.
     package var sessions = 20_000
     package var subscriptions = 1000
+    /// How much may wait for all who poll. While it is more, whoever is furthest behind is let go.
+    package var queuedBytes = 64 << 20
 
     /// What the server has to let through: Base64 takes four bytes for three.
     package var bodyBytes: Int { Int(fileBytes) / 3 * 4 + (2 << 20) }

@@ -42,6 +42,9 @@ final class RealTimeConnection: Sendable {
     state = Locked(State(session: session))
   }
 
+  /// How much waits for the client to fetch it.
+  var queuedBytes: Int { state.withLock { $0.session.queuedBytes } }
+
   var isEnded: Bool { state.withLock { $0.session.isEnded } }
 
   // MARK: Out

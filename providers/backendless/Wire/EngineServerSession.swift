@@ -60,7 +60,8 @@ package struct EngineServerSession: Sendable {
   /// A poll waits for something to be said.
   private var isPolled = false
   private var queue: [EnginePacket] = []
-  private var queuedBytes = 0
+  /// How much waits for a poll.
+  package private(set) var queuedBytes = 0
   private var lastHeard: Timestamp
   /// Version 4: when the client is asked whether it is there.
   private var nextPing: Timestamp
@@ -177,6 +178,7 @@ package struct EngineServerSession: Sendable {
     if isEnded { return [] }
     isEnded = true
     queue = []
+    queuedBytes = 0
     let goodbye = EnginePacket(.close)
     var actions: [Action] = []
     if isPolled { actions += answer(ending == .closedByClient ? [EnginePacket(.noop)] : [goodbye]) }

@@ -126,7 +126,7 @@ extension LocalAdapter: BatchingProvider, EditingProvider, DeletingProvider, Typ
     json.end()
   }
 
-  private static func wire(_ attachment: OutgoingAttachment) -> Wire.Attachment {
+  static func wire(_ attachment: OutgoingAttachment) -> Wire.Attachment {
     let attachment = fitted(attachment)
     return Wire.Attachment(
       Attachment(

@@ -21,6 +21,14 @@ package struct LocalAdapter: Sendable {
     capabilities.certainty = .always
     capabilities.batch = 256
     capabilities.bodyBytes = 64 * 1024
+    var importing = ImportPowers()
+    importing.batch = 500
+    importing.isRepeatable = true
+    importing.revisions = true
+    importing.joins = true
+    importing.reads = true
+    importing.reactions = true
+    capabilities.importing = importing
     return capabilities
   }()
 
@@ -72,6 +80,11 @@ package struct LocalAdapter: Sendable {
 
   func get<Answer: Decodable>(_ path: String, _ type: Answer.Type, doing: String) async throws(FerryError) -> Answer {
     try await call("GET", path, json: nil, type, doing: doing)
+  }
+
+  /// The answer to GET, as it is.
+  func bytes(of path: String, doing: String) async throws(FerryError) -> [UInt8] {
+    try await call("GET", path, json: nil, doing: doing)
   }
 
   func call(_ method: String, _ path: String, _ body: some Encodable, doing: String) async throws(FerryError) {

@@ -21,7 +21,9 @@ extension LocalServer {
     return try Self.page(posted.map(\.message), next: nil, status: posted.allSatisfy(\.isRepeat) ? 200 : 201)
   }
 
-  func messages(_ request: HTTPRequest, of room: ChannelID) async throws(FerryError) -> HTTPResponse {
+  func messages(
+    _ request: HTTPRequest, of room: ChannelID, _ caller: Caller
+  ) async throws(FerryError) -> HTTPResponse {
     let clientIDs = request.queryItems.filter { $0.name == "client_id" }.map { SendKey($0.value) }
     if !clientIDs.isEmpty {
       let found = try await chat.messages(byClientIDs: clientIDs, in: room)
@@ -38,12 +40,33 @@ extension LocalServer {
       of: room, order: order, after: request.query("after").map { MessageID($0) },
       before: request.query("before").map { MessageID($0) }, containing: request.query("text"),
       limit: try request.limit(50))
-    return try Self.page(page.messages, next: page.next, sequence: sequence)
+    return try Self.page(
+      page.messages, next: page.next, sequence: sequence, opening: try await opening(request, room, caller))
+  }
+
+  /// What a client that opens a room shows besides its messages, in the same answer.
+  private struct Opening {
+    let title: String
+    let standing: Standing
+    /// Whom the token is bound to.
+    let user: UserID?
+  }
+
+  /// Of the user whom the query names, or the token; nil when the query names nobody.
+  private func opening(
+    _ request: HTTPRequest, _ room: ChannelID, _ caller: Caller
+  ) async throws(FerryError) -> Opening? {
+    guard let named = request.query("user") else { return nil }
+    let title = try await chat.room(room).title
+    guard let standing = try await chat.standings(of: caller.user ?? UserID(named), in: [room]).first else {
+      return nil
+    }
+    return Opening(title: title, standing: standing, user: caller.user)
   }
 
   /// The same as an `Answers.Messages`.
   private static func page(
-    _ messages: [ChatMessage], next: MessageID?, sequence: Int64? = nil, status: Int = 200
+    _ messages: [ChatMessage], next: MessageID?, sequence: Int64? = nil, opening: Opening? = nil, status: Int = 200
   ) throws(FerryError) -> HTTPResponse {
     var json = JSONWriter(capacity: 256 * messages.count + 64)
     json.begin()
@@ -55,6 +78,13 @@ extension LocalServer {
     if let sequence {
       json.name("sequence")
       json.value(sequence)
+    }
+    if let opening {
+      json.member("title", opening.title)
+      json.name("unread")
+      json.value(Int64(opening.standing.unread))
+      json.member("read", opening.standing.read?.rawValue)
+      json.member("user", opening.user?.rawValue)
     }
     json.end()
     return .text(json.text, status: status, type: "application/json")

@@ -86,7 +86,12 @@ extension LocalServer {
     let room = request.query("room").map { ChannelID($0) }
     let limit = try request.limit(100)
     let after = try request.number("after") ?? 0
-    let events = try await chat.events(of: room, after: after, limit: limit)
+    let events: [LoggedEvent]
+    switch (request.query("deleted"), room) {
+    case (nil, _): events = try await chat.events(of: room, after: after, limit: limit)
+    case ("withheld", .some(let room)): events = try await chat.archivedEvents(of: room, after: after, limit: limit)
+    default: throw FerryError(.badRequest, "\"deleted\" is withheld, of one room.")
+    }
     let items = events.map { "{\"sequence\":\($0.sequence),\"event\":\($0.json)}" }.joined(separator: ",")
     let next = events.count == limit ? events.last.map { ",\"next\":\($0.sequence)" } ?? "" : ""
     return .text("{\"events\":[\(items)]\(next)}", type: "application/json")

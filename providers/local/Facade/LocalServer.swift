@@ -61,7 +61,8 @@ package final class LocalServer: Sendable {
     case .messages(let room):
       request.method == "POST"
         ? try await post(request, to: ChannelID(room), caller)
-        : try await messages(request, of: ChannelID(room))
+        : try await messages(request, of: ChannelID(room), caller)
+    case .imports(let room): try await bring(request, into: ChannelID(room), caller)
     case .message(let room, let id): try await message(request, MessageID(id), in: ChannelID(room), caller)
     case .reaction(let room, let id, let emoji):
       try await react(request, emoji, to: MessageID(id), in: ChannelID(room), caller)

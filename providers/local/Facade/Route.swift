@@ -4,6 +4,7 @@ enum Route: Hashable, Sendable {
   case rooms
   case room(String)
   case messages(room: String)
+  case imports(room: String)
   case message(room: String, id: String)
   case reaction(room: String, id: String, emoji: String)
   case members(room: String)
@@ -39,6 +40,7 @@ enum Route: Hashable, Sendable {
   private init?(inRoom room: String, _ path: [String]) {
     switch (path.count, path[0]) {
     case (1, "messages"): self = .messages(room: room)
+    case (1, "import"): self = .imports(room: room)
     case (2, "messages"): self = .message(room: room, id: path[1])
     case (4, "messages") where path[2] == "reactions":
       self = .reaction(room: room, id: path[1], emoji: path[3])
@@ -59,7 +61,7 @@ enum Route: Hashable, Sendable {
     case .messages: ["GET", "POST"]
     case .message: ["GET", "PATCH", "DELETE"]
     case .reaction, .member: ["PUT", "DELETE"]
-    case .typing, .files: ["POST"]
+    case .typing, .files, .imports: ["POST"]
     case .read: ["PUT"]
     }
   }

@@ -78,8 +78,9 @@ extension PusherFacade {
     return .json([String: JSONValue](), status: 202)
   }
 
-  /// Keeps what cache channels keep, then delivers everything in one go, in order.
-  func publish(_ events: [PublishedEvent]) async throws(FerryError) {
+  /// Keeps what cache channels keep, then delivers everything in one go, in order. The view is not told what it
+  /// publishes itself.
+  func publish(_ events: [PublishedEvent], isOfView: Bool = false) async throws(FerryError) {
     let frames = events.map { event in
       event.channels.map { (channel: $0, text: FrameText.event(event.name, channel: $0.text, data: event.data)) }
     }
@@ -98,6 +99,11 @@ extension PusherFacade {
         for frame in frames { deliveries += hub.deliver(frame.text, to: frame.channel.text, except: except) }
       }
       return deliveries
+    }
+    if let view, !isOfView {
+      for event in events {
+        for channel in event.channels { view.heard(event.name, on: channel, event.data) }
+      }
     }
     metrics?.add(Double(events.count), to: "ferry_pusher_facade_events_total")
     metrics?.add(Double(deliveries), to: "ferry_pusher_facade_deliveries_total")

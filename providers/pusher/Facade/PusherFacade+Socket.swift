@@ -152,6 +152,11 @@ extension PusherFacade {
     let error = change { hub in
       hub.deliver(client: frame.event, data, to: channel.text, from: socket.id, echoes: echoes, now: now)
     }
-    if let error { socket.send(error) }
+    if let error {
+      socket.send(error)
+    } else if let view {
+      let userID = hub.withLock { $0.connections[socket.id]?.seats[channel.text]?.userID }
+      view.heard(frame.event, on: channel, data, userID: userID)
+    }
   }
 }

@@ -6,7 +6,7 @@ package import FerryTransport
 /// `/app/KEY` and the signed HTTP API under `/apps/ID`, both behind any prefix.
 ///
 /// Mounted on a server of its own by whoever makes it. It holds no chat: channels live as long as somebody listens,
-/// and of an event only a cache channel's last is kept.
+/// and of an event only a cache channel's last is kept. A `ChannelView` may show channels to people.
 package final class PusherFacade: Sendable {
   let settings: Settings
   let appKey: AppKey
@@ -14,6 +14,7 @@ package final class PusherFacade: Sendable {
   let clock: any FerryClock
   let logger: Logger
   let metrics: Metrics?
+  let view: ChannelView?
   private let rehearsal: Rehearsal?
   let hub: Locked<Hub>
   private let endpoints: [WebhookEndpoint]
@@ -24,7 +25,7 @@ package final class PusherFacade: Sendable {
   /// get their own events back, and may end every socket; whoever mounts the facade wraps `handle` in it.
   package init(
     settings: Settings, store: any PusherCacheStore, client: HTTPClient? = nil, rehearsal: Rehearsal? = nil,
-    clock: any FerryClock, logger: Logger, metrics: Metrics?
+    view: ChannelView? = nil, clock: any FerryClock, logger: Logger, metrics: Metrics?
   ) {
     precondition(settings.webhooks.isEmpty || client != nil, "webhooks need a client that sends them")
     self.settings = settings
@@ -32,6 +33,7 @@ package final class PusherFacade: Sendable {
     self.clock = clock
     self.logger = logger
     self.metrics = metrics
+    self.view = view
     self.rehearsal = rehearsal
     let appKey = AppKey(key: settings.key, secret: settings.secret)
     self.appKey = appKey
@@ -58,6 +60,11 @@ package final class PusherFacade: Sendable {
   package func run() async {
     await withDiscardingTaskGroup { group in
       for endpoint in endpoints { group.addTask { await endpoint.run() } }
+      if let view {
+        group.addTask {
+          await view.run { event async throws(FerryError) in try await self.publish([event], isOfView: true) }
+        }
+      }
       group.addTask { await self.prune() }
       while !Task.isCancelled {
         let now = clock.now()
@@ -172,6 +179,9 @@ package final class PusherFacade: Sendable {
     }
     switch (request.method, segments.first, segments.count) {
     case ("GET", "up", 1): return .json(["health": "OK"])
+    case ("GET", "files", 3):
+      guard let view else { throw Refusal(404, "Not found: there are no files here") }
+      return try await view.file(segments[1], name: segments[2])
     // Without /apps/ID, as one official library sends it; the key says which app is meant.
     case ("POST", "users", 3) where segments[2] == "terminate_connections":
       return try await answer(request, path: segments, appID: settings.appID, prefix: 0)

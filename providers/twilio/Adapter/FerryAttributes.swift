@@ -19,6 +19,10 @@ struct FerryAttributes: Hashable, Sendable {
   var time: Timestamp?
   /// When it was written, of what is dated back.
   var sent: Timestamp?
+  /// When it got its text, to the millisecond, of what was imported.
+  var edited: Timestamp?
+  var isAction = false
+  var system: String?
   var sha256: String?
   var replyTo: String?
   var format: TextFormat?
@@ -49,6 +53,9 @@ struct FerryAttributes: Hashable, Sendable {
     display = field["name"]?.string
     time = Self.timestamp(field["time"])
     sent = Self.timestamp(field["sent"])
+    edited = Self.timestamp(field["edited"])
+    isAction = field["action"]?.bool ?? false
+    system = field["system"]?.string
     sha256 = field["sha256"]?.string
     replyTo = field["reply_to"]?.string
     format = field["format"]?.string.flatMap { TextFormat(rawValue: $0) }
@@ -88,6 +95,12 @@ struct FerryAttributes: Hashable, Sendable {
     json.member("name", display.map(Self.fitted))
     Self.write(time, as: "time", to: &json)
     Self.write(sent, as: "sent", to: &json)
+    Self.write(edited, as: "edited", to: &json)
+    if isAction {
+      json.name("action")
+      json.value(true)
+    }
+    json.member("system", system.map(Self.fitted))
     json.member("sha256", sha256.map(Self.fitted))
     json.member("reply_to", replyTo.map(Self.fitted))
     json.member("format", format?.rawValue)

@@ -106,11 +106,13 @@ struct ListedMessage: Hashable, Sendable {
     var message = Message(
       id: MessageID(sid), author: Author(id: UserID(id), name: name ?? author), text: body,
       format: ferry?.format ?? .plain, time: time(ferry), revision: revision,
-      edited: revision > 0 ? Timestamp(milliseconds: Int64(revision)) : nil, attachments: media,
+      edited: revision > 0 ? edited(ferry, Timestamp(milliseconds: Int64(revision))) : nil, attachments: media,
       replyTo: ferry?.replyTo.map { MessageID($0) }, stamp: ferry?.stamp ?? stamp)
     if let sha256 = ferry?.sha256, message.attachments.count == 1 { message.attachments[0].sha256 = sha256 }
     var fields: [String: JSONValue] = ["index": .integer(index), "attributes": .string(attributes)]
     fields["participant_sid"] = participant.map { .string($0) }
+    if ferry?.isAction == true { fields["action"] = true }
+    fields["system"] = ferry?.system.map { .string($0) }
     message.attributes = .object(fields)
     return message
   }
@@ -118,6 +120,12 @@ struct ListedMessage: Hashable, Sendable {
   /// To the millisecond where Ferry wrote it down, as long as it fits the date that Twilio has.
   private func time(_ ferry: FerryAttributes?) -> Timestamp {
     guard let exact = ferry?.time, abs(exact.milliseconds - created.milliseconds) <= 120_000 else { return created }
+    return exact
+  }
+
+  /// As `time`, of the last edit.
+  private func edited(_ ferry: FerryAttributes?, _ shown: Timestamp) -> Timestamp {
+    guard let exact = ferry?.edited, abs(exact.milliseconds - shown.milliseconds) <= 1000 else { return shown }
     return exact
   }
 

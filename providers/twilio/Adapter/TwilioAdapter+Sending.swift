@@ -49,7 +49,10 @@ extension TwilioAdapter {
     return try await write()
   }
 
-  static func form(of message: OutgoingMessage, now: Timestamp) throws(FerryError) -> Form {
+  /// With `past` the dates are the message's own, however recent.
+  static func form(
+    of message: OutgoingMessage, now: Timestamp, as past: PastMessage? = nil
+  ) throws(FerryError) -> Form {
     guard message.attachments.count <= 1 else {
       throw FerryError(.badRequest, "A Twilio message holds one file at most, not \(message.attachments.count).")
     }
@@ -71,10 +74,15 @@ extension TwilioAdapter {
     if !message.text.isEmpty || message.attachments.isEmpty {
       form.add("Body", ListedMessage.body(ofText: message.text))
     }
-    if let time = message.time, time < now.advanced(by: .zero - recent) {
+    if let time = message.time, past != nil || time < now.advanced(by: .zero - recent) {
       attributes.sent = now
       form.add("DateCreated", TwilioDate.seconds(time))
-      form.add("DateUpdated", TwilioDate.seconds(time))
+      // An edit within the second of the post would not be seen as one.
+      let shown = past?.edited.map { max($0, time.advanced(by: .seconds(1))) } ?? time
+      form.add("DateUpdated", TwilioDate.seconds(shown))
+      attributes.edited = past?.edited
+      attributes.isAction = past?.isAction ?? false
+      attributes.system = past?.system
     }
     form.add("Attributes", attributes.text())
     return form

@@ -75,6 +75,9 @@ package final class TwilioAdapter: ChatProvider {
     capabilities.attachmentsPerMessage = 1
     capabilities.captions = false
     capabilities.sendsPerSecond = Double(writesPerSecond)
+    var importing = ImportPowers()
+    importing.timeUnit = 1000
+    capabilities.importing = importing
     capabilities.absent = [
       "reactions": "Twilio has no reactions.",
       "edit history": "Twilio keeps a message as it was last edited.",

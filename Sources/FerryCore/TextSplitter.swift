@@ -1,5 +1,3 @@
-package import FerryCore
-
 /// Cuts a body that is too long for a destination into parts, nothing lost: the parts joined are the body (G9).
 package struct TextSplitter: Sendable {
   private let bytes: Int

@@ -1,0 +1,296 @@
+import FerryCore
+import FerryRuntime
+
+extension Importer {
+  /// An item on its way, and what it is a part of.
+  struct Pending: Sendable {
+    var item: PastItem
+    /// What has to be uploaded again should the destination have forgotten it.
+    var files: [File] = []
+    /// Of a message: the source's id, which of its parts this is, and whether the last.
+    var message: MessageID?
+    var part = 0
+    var isLast = false
+  }
+
+  mutating func add(_ entry: Pending) async throws(FerryError) {
+    pending.append(entry)
+    switch entry.item.kind {
+    case .message(let message), .edit(_, let message): pendingBytes += message.text.utf8.count + 256
+    default: pendingBytes += 256
+    }
+    if pending.count >= batchSize { try await flush() }
+  }
+
+  /// Writes what is pending and notes it.
+  mutating func flush() async throws(FerryError) {
+    while !pending.isEmpty {
+      let batch = Array(pending.prefix(batchSize))
+      let results = settings.isPlan ? batch.map { _ in .success(nil) } : try await write(batch)
+      pending.removeFirst(batch.count)
+      for (entry, result) in zip(batch, results) { note(entry, result) }
+    }
+    pendingBytes = 0
+    try await commit()
+  }
+
+  private mutating func commit() async throws(FerryError) {
+    if settings.isPlan {
+      outcome = .init()
+      return
+    }
+    if let linking {
+      let written = outcome.copies.map { id, copy in
+        Written(
+          id: id, revision: copy.revision, isDeleted: copy.isDeleted,
+          parts: copy.parts.compactMap { part in part.id.map { (part.number, $0) } })
+      }
+      if !written.isEmpty { try await linking(written) }
+    }
+    try await book.commit(outcome)
+    outcome = .init()
+  }
+
+  private mutating func note(_ entry: Pending, _ result: Result<MessageID?, FerryError>) {
+    let key = entry.item.key
+    switch result {
+    case .success(let id):
+      guard let message = entry.message else {
+        outcome.done.append(key)
+        switch entry.item.kind {
+        case .join, .leave, .read, .reaction: progress.update { $0.others += 1 }
+        default: break
+        }
+        return
+      }
+      if !powers.isRepeatable {
+        outcome.settled.append(key)
+        if let id { outcome.found.append((key, id)) }
+      }
+      if var copy = known[message], copy.parts.indices.contains(entry.part) {
+        copy.parts[entry.part].id = id
+        known[message] = copy
+      }
+    case .failure(let error):
+      if !powers.isRepeatable, entry.message != nil { outcome.settled.append(key) }
+      lose(
+        entry.message == nil ? entry.item.kind.name : "message", (entry.message?.rawValue ?? key.rawValue),
+        "refused: \(error.code.label)", error.message)
+    }
+    guard entry.isLast, let message = entry.message, let copy = known[message] else { return }
+    guard settings.isPlan || copy.parts.contains(where: { $0.id != nil }) else {
+      known[message] = nil
+      return
+    }
+    outcome.copies.append((message, copy))
+    if adopted.remove(key) != nil {
+      progress.update { $0.unchanged += 1 }
+    } else {
+      progress.update { $0.messages += 1 }
+    }
+  }
+
+  // MARK: Sending
+
+  private mutating func write(
+    _ batch: [Pending]
+  ) async throws(FerryError) -> [Result<MessageID?, FerryError>] {
+    if isIndexed || !powers.isRepeatable {
+      let keys = batch.filter { $0.message != nil }.map(\.item.key)
+      let found = try await book.found(keys)
+      if !found.isEmpty {
+        var results: [Result<MessageID?, FerryError>] = []
+        for entry in batch {
+          if entry.message != nil, let copy = found[entry.item.key] {
+            adopted.insert(entry.item.key)
+            results.append(.success(copy.rawValue.isEmpty ? nil : copy))
+          } else {
+            results += try await send([entry])
+          }
+        }
+        return results
+      }
+    }
+    return try await send(batch)
+  }
+
+  private mutating func send(
+    _ batch: [Pending]
+  ) async throws(FerryError) -> [Result<MessageID?, FerryError>] {
+    try await waitForTurn(batch.count)
+    let isRisky = !powers.isRepeatable && batch.contains { $0.message != nil }
+    if isRisky {
+      outcome.sending += batch.filter { $0.message != nil }.map(\.item.key)
+      try await commit()
+    }
+    var batch = batch
+    var trouble = Patience.Trouble(at: patience.clock.now())
+    let (provider, channel) = (provider, channel)
+    while true {
+      let items = batch.map(\.item)
+      let attempt = await Patience.outcome { () async throws(FerryError) in
+        try await provider.write(items, into: channel)
+      }
+      switch attempt {
+      case .success(let ids): return batch.indices.map { .success(ids.indices.contains($0) ? ids[$0] : nil) }
+      case .failure(var error):
+        if error.code == .cancelled || error.code == .badCredentials { throw error }
+        if isRisky, !error.didNotAct {
+          if let found = try await settle(batch[0].item.key) { return [.success(found)] }
+          // Certainly not there: the same again.
+          error.retry = error.retry == .never ? .now : error.retry
+        }
+        if error.retry == .never {
+          guard batch.count > 1 else { return [.failure(error)] }
+          var results: [Result<MessageID?, FerryError>] = []
+          for entry in batch { results += try await send([entry]) }
+          return results
+        }
+        try await patience.pause(after: error, &trouble)
+        if error.code == .notFound { try await uploadAgain(&batch) }
+      }
+    }
+  }
+
+  /// A service that keeps a file for a while has forgotten it.
+  private func uploadAgain(_ batch: inout [Pending]) async throws(FerryError) {
+    for index in batch.indices where !batch[index].files.isEmpty {
+      var sent: [OutgoingAttachment] = []
+      for file in batch[index].files { if let again = try await upload(file) { sent.append(again) } }
+      if case .message(var past) = batch[index].item.kind {
+        past.attachments = sent
+        batch[index].item.kind = .message(past)
+      }
+    }
+  }
+
+  private mutating func waitForTurn(_ items: Int) async throws(FerryError) {
+    guard let rate = settings.rate, rate > 0 else { return }
+    let now = patience.clock.now()
+    let turn = max(nextTurn, now)
+    nextTurn = turn.advanced(by: .milliseconds(Int64((Double(items) * 1000 / rate).rounded())))
+    guard turn > now else { return }
+    let wait = Duration.milliseconds(turn.milliseconds - now.milliseconds)
+    do { try await patience.clock.sleep(for: wait) } catch { throw .cancelled(didNotAct: true) }
+  }
+
+  // MARK: Unknown outcomes
+
+  /// What became of sends that a run before this one did not see the end of.
+  mutating func settleInterrupted() async throws(FerryError) {
+    for key in try await book.sending() {
+      if let found = try await settle(key) { outcome.found.append((key, found)) }
+      outcome.settled.append(key)
+      try await commit()
+    }
+  }
+
+  /// The message written under a key; nil when it certainly was not. Empty where nobody can tell: then it is not written
+  /// again, and reported.
+  private func settle(_ key: SendKey) async throws(FerryError) -> MessageID? {
+    // Asked too early, the service would say no and then act.
+    let delay = Duration.seconds(provider.capabilities.settleSeconds)
+    if delay > .zero {
+      do { try await patience.clock.sleep(for: delay) } catch { throw .cancelled() }
+    }
+    let (provider, channel) = (provider, channel)
+    let finding = try await patience.repeating { () async throws(FerryError) in
+      try await provider.find(key, in: channel)
+    }
+    switch finding {
+    case .found(let id): return id
+    case .absent: return nil
+    case .unknown(let reason):
+      lose("message", key.rawValue, "not known whether it was written", reason)
+      return ""
+    }
+  }
+
+  /// Looks at what the destination holds already, in case an earlier run's book was lost, or a bridge has been at work:
+  /// all of it the first time, then back to what is known.
+  mutating func indexDestination() async throws(FerryError) {
+    guard let history = provider as? any HistoryProvider, provider.capabilities.history != .none else { return }
+    let before = try await book.fact("indexed").flatMap { Int($0) }
+    var count = before ?? 0
+    let channel = channel
+    var cursor: Cursor?
+    repeat {
+      let after = cursor
+      let result = await Patience.outcome { () async throws(FerryError) in
+        try await patience.repeating { () async throws(FerryError) in
+          try await history.history(of: channel, order: .newestFirst, after: after, limit: 500)
+        }
+      }
+      // Nothing is there yet.
+      if case .failure(let error) = result, error.code == .notFound { break }
+      let page = try result.get()
+      var found: [(SendKey, MessageID)] = []
+      var isNews = false
+      for message in page.messages {
+        guard let stamp = message.stamp else { continue }
+        let key = Stamp(bridge: ImportStamps.bridge, origin: stamp.origin, id: stamp.id, part: stamp.part).key
+        // What imports wrote is in the book, when there is one.
+        guard before == nil || stamp.bridge != ImportStamps.bridge else { continue }
+        found.append((key, message.id))
+      }
+      if !found.isEmpty {
+        let known = try await book.found(found.map(\.0))
+        isNews = known.count < found.count
+        count += found.count - known.count
+        try await book.note(found: found)
+      }
+      if before != nil, !isNews { break }
+      cursor = page.next
+    } while cursor != nil
+    isIndexed = count > 0
+    if !settings.isPlan { try await book.setFact("indexed", to: String(count)) }
+  }
+
+  // MARK: Members
+
+  /// Makes members those who are, where coming and going is not kept.
+  mutating func applyMembers() async throws(FerryError) {
+    try await commit()
+    guard !settings.isPlan, provider.capabilities.members, let members = provider as? any MembershipProvider else {
+      return
+    }
+    let channel = channel
+    for (member, isPresent) in try await book.members() {
+      let key = ImportStamps.key("member", [member.id.rawValue, isPresent ? "in" : "out"], from: settings.source)
+      guard try await book.done([key]).isEmpty else { continue }
+      let other = ImportStamps.key("member", [member.id.rawValue, isPresent ? "out" : "in"], from: settings.source)
+      // Nobody is made to leave who was not made to join.
+      if !isPresent, try await book.done([other]).isEmpty { continue }
+      try await waitForTurn(1)
+      let membership = Membership(
+        member: member, stamp: Stamp(bridge: ImportStamps.bridge, origin: settings.source, id: MessageID(key.rawValue)))
+      let result = await Patience.outcome { () async throws(FerryError) in
+        try await patience.repeating { () async throws(FerryError) in
+          try await members.setMember(membership, of: channel, present: isPresent)
+        }
+      }
+      switch result {
+      case .success: progress.update { $0.others += 1 }
+      case .failure(let error):
+        guard error.retry == .never, error.code != .badCredentials else { throw error }
+        lose("member", member.id.rawValue, "refused: \(error.code.label)", error.message)
+      }
+      outcome.done.append(key)
+      try await commit()
+    }
+  }
+}
+
+extension PastItem.Kind {
+  fileprivate var name: String {
+    switch self {
+    case .message: "message"
+    case .edit: "edit"
+    case .delete: "delete"
+    case .join: "join"
+    case .leave: "leave"
+    case .read: "read"
+    case .reaction: "reaction"
+    }
+  }
+}

@@ -1,0 +1,77 @@
+import FerryCore
+import FerryHistory
+
+/// A file or folder with somebody's past in it.
+struct HistoryFile: Sendable {
+  enum Format: String, Sendable, CaseIterable { case archive, jsonl }
+
+  let path: String
+  let format: Format
+  /// What stands in the stamps of what is imported, unless the records say otherwise.
+  let source: Address
+  /// The same for the same history, wherever it lies.
+  let identity: String
+  private let fields: JSONLinesSource.Fields
+
+  init(_ path: String, _ arguments: Arguments) throws {
+    self.path = path
+    format = try Self.format(of: path, arguments)
+    var fields = JSONLinesSource.Fields()
+    if let map = arguments["fields"] {
+      guard let given = JSONLinesSource.Fields(map) else {
+        throw arguments.fail(
+          "--fields is a list such as time=ts,author=user, of time, kind, author, text, id and reply_to")
+      }
+      fields = given
+    }
+    self.fields = fields
+    switch format {
+    case .archive:
+      let header = try ArchiveReader(path).header
+      source = Address(header.source) ?? Address(account: "archive", channel: ChannelID(header.id))
+      identity = header.id
+    case .jsonl:
+      let name = path.split(separator: "/").last.map(String.init) ?? path
+      source = Address(account: AccountName(format.rawValue), channel: ChannelID(name))
+      identity = source.description
+    }
+  }
+
+  private static func format(of path: String, _ arguments: Arguments) throws -> Format {
+    guard let name = arguments["format"] else {
+      let lower = path.lowercased()
+      return lower.hasSuffix(".jsonl") || lower.hasSuffix(".ndjson") ? .jsonl : .archive
+    }
+    guard let format = Format(rawValue: name) else {
+      throw arguments.fail("--format is \(Format.allCases.map(\.rawValue).joined(separator: " or "))")
+    }
+    return format
+  }
+
+  /// From the beginning.
+  func open() throws(FerryError) -> any RecordSource {
+    switch format {
+    case .archive: try ArchiveReader(path)
+    case .jsonl: try JSONLinesSource(path, channel: source.channel, fields: fields)
+    }
+  }
+
+  /// Those that have records, in the order of their first one.
+  func channels() async throws(FerryError) -> [(id: ChannelID, name: String)] {
+    let records = try open()
+    var names: [ChannelID: String] = [:]
+    var order: [ChannelID] = []
+    while true {
+      let page = try await records.next(limit: 500)
+      if page.isEmpty { break }
+      for record in page {
+        guard let id = record.channel else { continue }
+        if names.updateValue(names[id] ?? id.rawValue, forKey: id) == nil { order.append(id) }
+        if case .channel(let channel) = record { names[id] = channel.name }
+      }
+      // A file of one channel names it at its beginning.
+      if order == [source.channel] { break }
+    }
+    return order.map { ($0, names[$0] ?? $0.rawValue) }
+  }
+}

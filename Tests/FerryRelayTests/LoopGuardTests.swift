@@ -1,0 +1,97 @@
+import FerryCore
+import FerryRuntime
+import FerryStorage
+import FerryTestKit
+import Testing
+
+@testable import FerryRelay
+
+private let here = Address(account: "here", channel: RelayRig.room)
+private let there = Address(account: "there", channel: RelayRig.room)
+
+@Suite(.timeLimit(.minutes(2))) struct LoopGuardTests {
+  private var loops = LoopGuard()
+  private var now = Timestamp(milliseconds: 0)
+
+  private mutating func round(_ text: String, _ author: UserID = "bot", after pause: Duration = .seconds(1)) -> Int {
+    now = now.advanced(by: pause)
+    return loops.round(of: text, by: author, at: here, in: "pair", now: now)
+  }
+
+  @Test mutating func whatGoesRoundIsCounted() {
+    var counted = [round("hello", "ann")]
+    for _ in 0..<4 { counted.append(round("hello")) }
+    #expect(counted == [0, 1, 2, 3, 4])
+    // Each round puts something before it.
+    counted = [round("hi", "ann")]
+    for text in ["a: hi", "<bot> a: hi", "<bot> <bot> a: hi", "[x] <bot> <bot> a: hi"] { counted.append(round(text)) }
+    #expect(counted == [0, 1, 2, 3, 4])
+    let long = String(repeating: "long text ", count: 500)
+    counted = [round(long, "ann")]
+    for prefix in ["", "x: ", "x: x: ", "x: x: x: "] { counted.append(round(prefix + long)) }
+    #expect(counted == [0, 1, 2, 3, 4])
+  }
+
+  @Test mutating func whatPeopleRepeatIsNot() {
+    // Many say the same, one says the same now and then, and nothing is nothing.
+    for number in 0..<30 {
+      let count = round("+1", UserID("u\(number)"))
+      #expect(count <= 2)
+    }
+    // A program in a hurry: many that end alike, and many that are the same.
+    for number in 0..<30 {
+      let ending = round("Build \(number): passed", after: .milliseconds(10))
+      #expect(ending == 0)
+      let same = round("ERROR: disk full", after: .milliseconds(10))
+      #expect(same < 3)
+    }
+    for _ in 0..<30 {
+      let slow = round("all is well", after: .seconds(11))
+      #expect(slow == 0)
+      let empty = round("  ")
+      #expect(empty == 0)
+    }
+  }
+
+  @Test mutating func itsMemoryIsBounded() {
+    for number in 0..<20_000 { _ = round("text \(number)", after: .milliseconds(1)) }
+    for number in 0..<20_000 { _ = round("text \(number)", after: .seconds(1)) }
+    #expect(loops.count <= 4096)
+  }
+
+  /// Other software that mirrors the same two channels, one way: what Ferry writes there comes back here as new.
+  @Test func aForeignLoopEndsAndIsReported() async throws {
+    let rig = try RelayRig(["here": MemoryProvider(), "there": MemoryProvider()])
+    try await rig.relaying { relay, journal async throws in
+      try await withThrowingTaskGroup(of: Void.self) { group in
+        group.addTask {
+          var seen = 0
+          while !Task.isCancelled {
+            let all = await rig["there"].wait(in: RelayRig.room) { $0.count > seen ? $0 : nil } ?? []
+            for message in all.dropFirst(seen) {
+              rig["here"].say(
+                "<\(message.author.name)> \(message.text)", by: Author(id: "mirror", name: "mirror"), in: RelayRig.room)
+            }
+            seen = all.count
+          }
+        }
+        rig.say("round and round", at: "here")
+        try await until { try await !journal.deadLetters().isEmpty }
+        let dead = try await journal.deadLetters()
+        #expect(dead.count == 1)
+        #expect(dead.first?.reason.contains("loop") == true)
+        try await until { try await journal.counts().values.allSatisfy { $0.pending == 0 } }
+        #expect(rig.texts(at: "there").count == 11)
+        #expect(rig.metrics.value("ferry_loops_total", ["account": "here"]) == 1)
+        group.cancelAll()
+        // Everything else goes on, and a person may send what was stopped.
+        rig["there"].say("answer", by: Author(id: "bob", name: "Bob"), in: RelayRig.room)
+        _ = await rig["here"].wait(in: RelayRig.room) { $0.contains { $0.text == "answer" } ? true : nil }
+        let letter = try #require(dead.first)
+        #expect(try await journal.retryDead(letter.delivery))
+        relay.wakeAll()
+        _ = await rig["there"].wait(in: RelayRig.room) { $0.count == 13 ? true : nil }
+      }
+    }
+  }
+}

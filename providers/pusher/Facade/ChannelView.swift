@@ -1,0 +1,138 @@
+package import FerryChat
+import FerryCore
+package import FerryRuntime
+package import FerryTransport
+
+/// Shows channels to people who look at them with the chat page, and lets them take part.
+///
+/// Channels keep nothing. While somebody looks at one, its events are read as Ferry's adapter reads them and kept in a
+/// room of the same name, the last thousand messages of each; what is written in the room is published on the channel as
+/// the adapter would write it. Clients of the service see no difference to another client. A channel that nobody looks
+/// at costs nothing.
+///
+/// Both ways are at most once, as everything is on channels: what does not fit into the queue is counted and dropped.
+package final class ChannelView: Sendable {
+  /// An event as it was published.
+  struct Heard: Sendable {
+    let name: String
+    let channel: String
+    let data: String
+    let userID: String?
+  }
+
+  private struct State {
+    var channels: Set<String> = []
+    /// Scheme, host and port under which people reach this facade.
+    var base: String?
+    var fileBytes: Int64 = 0
+  }
+
+  let chat: ChatService
+  let client: HTTPClient
+  let profile: Profile
+  let clock: any FerryClock
+  let logger: Logger
+  let metrics: Metrics?
+  private let state = Locked(State())
+  private let queue = BoundedChannel<Heard>(capacity: 1000)
+  /// Told once what is written in rooms is followed.
+  let isFollowing = BoundedChannel<Void>(capacity: 1)
+  private let mostMessages: Int
+
+  static let mostChannels = 64
+  /// Bytes of pictures kept here, of one and of all; the others stay links.
+  static let mostFileBytes = 8 << 20
+  private static let mostFileBytesInAll: Int64 = 256 << 20
+
+  /// `client` fetches the pictures that events link to, under its guard. `mostMessages` are kept of each channel.
+  package init(
+    chat: ChatService, client: HTTPClient, tutorial: PusherFacade.Settings.Tutorial? = nil, mostMessages: Int = 1000,
+    clock: any FerryClock, logger: Logger, metrics: Metrics?
+  ) {
+    self.mostMessages = mostMessages
+    self.chat = chat
+    self.client = client
+    profile = tutorial == .anonymousChat ? Profile(.anonymousChat) : Profile()
+    self.clock = clock
+    self.logger = logger.component("view")
+    self.metrics = metrics
+  }
+
+  // MARK: Who looks at what
+
+  /// Keeps what happens on a channel from now on.
+  package func watch(_ channel: String) {
+    guard let name = ChannelName(service: channel), !name.isEncrypted else { return }
+    let isFull = state.withLock { state in
+      guard state.channels.count < Self.mostChannels else { return !state.channels.contains(channel) }
+      state.channels.insert(channel)
+      return false
+    }
+    if isFull { logger.warning("\(Self.mostChannels) channels are looked at already: \(channel) is not shown") }
+  }
+
+  /// Somebody asked the chat page's API for something, and was answered.
+  package func asked(_ request: HTTPRequest, answered status: Int) {
+    guard status < 500, ![401, 403].contains(status) else { return }
+    let path = request.segments.drop { $0.isEmpty }
+    if path.count > 2, path.starts(with: ["v1", "rooms"]) { watch(path[path.startIndex + 2]) }
+    guard let host = request.headers["Host"] else { return }
+    let base = "\(request.isSecure ? "https" : "http")://\(host)"
+    state.withLock { $0.base = base }
+  }
+
+  func isWatched(_ channel: String) -> Bool { state.withLock { $0.channels.contains(channel) } }
+
+  /// The address of a file for everybody; nil before anybody has come.
+  func url(ofFile sha256: String, name: String) -> String? {
+    state.withLock { $0.base }.map { "\($0)/files/\(sha256)/\(PercentEncoding.encode(name))" }
+  }
+
+  /// Whether a picture of that size may be kept, which is then counted.
+  func reserve(_ bytes: Int) -> Bool {
+    state.withLock { state in
+      guard state.fileBytes + Int64(bytes) <= Self.mostFileBytesInAll else { return false }
+      state.fileBytes += Int64(bytes)
+      return true
+    }
+  }
+
+  // MARK: Life
+
+  /// Called with every event, in order. Never waits.
+  func heard(_ name: String, on channel: ChannelName, _ data: String, userID: String? = nil) {
+    guard isWatched(channel.text) else { return }
+    let heard = Heard(name: name, channel: channel.text, data: data, userID: userID)
+    if queue.offer(heard) == .full { metrics?.add(to: "ferry_pusher_facade_view_drops_total") }
+  }
+
+  /// Until cancelled. `publish` puts an event on its channel for everybody but this view.
+  @concurrent
+  func run(_ publish: @escaping @Sendable (PublishedEvent) async throws(FerryError) -> Void) async {
+    // Those that were looked at before a restart.
+    for room in (try? await chat.rooms(limit: Self.mostChannels)) ?? [] { watch(room.id.rawValue) }
+    await withDiscardingTaskGroup { group in
+      group.addTask { await self.listen() }
+      group.addTask { await self.tell(publish) }
+    }
+  }
+
+  private func listen() async {
+    let reader = EventReader(profile)
+    var memory = MessageMemory()
+    var count: [String: Int] = [:]
+    while let heard = await queue.next() {
+      let frame = Frame(event: heard.name, channel: heard.channel, data: .text(heard.data), userID: heard.userID)
+      let readings = reader.read(
+        frame, in: ChannelID(heard.channel), unique: Crypto.randomHex(bytes: 12), now: clock.now(), memory: &memory)
+      for reading in readings { await keep(reading, in: ChannelID(heard.channel)) }
+      count[heard.channel, default: 0] += readings.count
+      if count[heard.channel, default: 0] >= mostMessages / 4 {
+        count[heard.channel] = 0
+        do throws(FerryError) { try await chat.trim(ChannelID(heard.channel), to: mostMessages) } catch {
+          logger.warning("\(heard.channel) could not be trimmed: \(error)")
+        }
+      }
+    }
+  }
+}
