@@ -1,6 +1,6 @@
 # Every target installs what it needs and is missing, and may be run again at any time.
 .DEFAULT_GOAL := help
-.PHONY: help demo build install test test-quick lint fault sanitize bench test-browser screenshots setup setup-tests setup-browser
+.PHONY: help demo build install test test-quick lint fault soak sanitize bench test-browser screenshots setup setup-tests setup-browser
 
 PREFIX ?= /usr/local
 DESTDIR ?=
@@ -44,9 +44,14 @@ test-quick: setup ## Run the unit tests
 lint: ## Check the style
 	swift format lint --strict --recursive $(SWIFT_SOURCES)
 
-fault: setup ## Inject faults for longer than "make test" does
+fault: setup ## Inject more than 10,000 faults and write Guarantees.md
 	swift build --build-tests
-	FERRY_SEEDS=5000 $(WIDTH) swift test --skip-build --filter '^FaultTests\.'
+	FERRY_SEEDS=5000 FERRY_GUARANTEES='$(CURDIR)/Guarantees.md' $(WIDTH) \
+	  swift test --skip-build --filter '^FaultTests\.'
+
+soak: setup ## Send a million messages through a relay, or FERRY_SOAK of them
+	swift build --build-tests
+	FERRY_SOAK=$${FERRY_SOAK:-1000000} swift test --skip-build --filter SoakTests
 
 sanitize: setup ## Run the unit and contract tests under the thread and address sanitizers
 	$(WIDTH) swift test --sanitize=thread -Xswiftc -DTSAN --scratch-path .build-tsan $(QUICK) --skip '^SoundnessTests\.'
@@ -65,6 +70,7 @@ test-browser: setup-browser ## Test the pages in a real browser
 screenshots: setup-browser ## Take pictures of the pages, into screenshots/
 	swift build --product ferry
 	.venv/bin/python Tests/browser/screenshots.py screenshots
+	.venv/bin/python Tests/browser/console_screenshots.py screenshots
 
 setup:
 	@tools/setup packages

@@ -17,6 +17,11 @@ func pageFiles(_ page: String) -> [Resource] {
       "reading.js", "room.js", "rooms.js", "row.js", "search.js", "sign-in.js", "text.js", "timeline.js",
       "tray.js", "viewer.js", "words.js", "words-ja.js",
     ],
+    "console": [
+      "console.html", "console.css", "console.js", "console.svg", "dead.js", "dom.js", "events.js", "health.js",
+      "lanes.js", "map.js", "overview.js", "plot.js", "probe.js", "service.js", "settings.js", "table.js", "trace.js",
+      "vocabulary.js",
+    ],
     "start": ["start.html", "start.css", "start.js"],
   ]
   return (files[page] ?? []).map { .embedInCode("\(page)/\($0)") }
@@ -65,7 +70,7 @@ let package = Package(
       path: "providers/twilio", documents: ["README.md"]),
     .target(
       name: "FerryPages", dependencies: ["FerryCore", "FerryRuntime", "FerryTransport"],
-      resources: ["chat", "start"].flatMap(pageFiles)),
+      resources: ["chat", "console", "start"].flatMap(pageFiles)),
     module("FerryTestKit", ["FerryCore", "FerryRuntime"]),
 
     .executableTarget(
@@ -76,7 +81,7 @@ let package = Package(
       ]),
     .executableTarget(
       name: "ferry-bench",
-      dependencies: ["FerryCore", "FerryRuntime", "FerryTestKit"]),
+      dependencies: ["FerryCore", "FerryRuntime", "FerryHistory", "FerryTestKit"]),
 
     .testTarget(name: "FerryCoreTests", dependencies: ["FerryCore"]),
     .testTarget(name: "FerryRuntimeTests", dependencies: ["FerryCore", "FerryRuntime"]),

@@ -13,6 +13,8 @@ package struct Configuration: Sendable {
   /// A person's name, and the id it has at each account.
   package let identities: [String: [AccountName: UserID]]
   package let serve: ServeSection?
+  /// As it was read, for showing it.
+  let node: ConfigNode
 
   /// Throws `.badConfiguration` naming file, line and column of the first thing that is wrong.
   package static func load(path: String, environment: [String: String]) throws(FerryError) -> Configuration {
@@ -37,6 +39,7 @@ package struct Configuration: Sendable {
     try top.finish()
 
     self.path = path
+    self.node = node
     accounts = try Self.accounts(accountsNode)
     let known = Set(accounts.keys)
     bridges = try Self.bridges(bridgesNode, accounts: known)

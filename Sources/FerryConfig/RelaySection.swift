@@ -9,6 +9,8 @@ package struct RelaySection: Sendable {
   package let journal: String
   /// For the console; without one there is no console.
   package let token: Secret?
+  /// For those who may look at the console and change nothing.
+  package let readToken: Secret?
   /// Hosts that attachments named in messages may be fetched from although their addresses are private.
   package let allowHosts: [String]
   /// The largest image that is carried, in bytes.
@@ -31,6 +33,7 @@ package struct RelaySection: Sendable {
     publicURL = try mapping?.optional("public_url")?.webAddress()
     journal = try mapping?.optional("journal")?.path() ?? top.source.resolve("ferry.db")
     token = try mapping?.optionalSecret("token")
+    readToken = try Self.readToken(mapping?.optional("read_token"), beside: token)
     allowHosts = try Self.hosts(mapping?.optional("allow_hosts"))
     imageBytes = try mapping?.optional("image_bytes")?.byteCount() ?? 100 << 20
     retention = try Self.retention(mapping?.optional("retention"))
@@ -38,6 +41,13 @@ package struct RelaySection: Sendable {
     stripLocation = try mapping?.optional("strip_location")?.bool() ?? false
     hopLimit = Int(try mapping?.optional("hop_limit")?.integer(in: 0...1000) ?? 10)
     try mapping?.finish()
+  }
+
+  private static func readToken(_ node: ConfigNode?, beside token: Secret?) throws(FerryError) -> Secret? {
+    guard let node else { return nil }
+    let readToken = try node.secret()
+    guard readToken != token else { throw node.error("\"read_token\" must differ from \"token\"") }
+    return readToken
   }
 
   private static func retention(_ node: ConfigNode?) throws(FerryError) -> Duration? {

@@ -17,4 +17,7 @@ enum ContentPolicy {
     let sources = frames.isEmpty ? "'none'" : frames.joined(separator: " ")
     return (common + ["img-src 'self'", "frame-src \(sources)", "frame-ancestors 'none'"]).joined(separator: "; ")
   }
+
+  /// The console loads nothing but itself, and nobody may frame it.
+  static let console = (common + ["img-src 'self'", "frame-ancestors 'none'"]).joined(separator: "; ")
 }

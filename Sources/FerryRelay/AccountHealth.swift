@@ -40,6 +40,8 @@ final class AccountHealth: Sendable {
   private let state: Locked<Snapshot>
   /// Lanes that wait, or have.
   private let signals = Locked<[LaneID: BoundedChannel<Void>]>([:])
+  /// Until when lanes that wait for themselves do so.
+  private let pauses = Locked<[LaneID: Timestamp]>([:])
 
   init(
     _ account: AccountName, _ phase: ConnectionState.Phase, clock: any FerryClock, logger: Logger, metrics: Metrics
@@ -62,7 +64,14 @@ final class AccountHealth: Sendable {
   }
 
   func connection(_ connection: ConnectionState) {
-    change { $0.connection = connection }
+    change { snapshot in
+      var connection = connection
+      // Trying once more after a failure is no news: it would hide for a moment what is wrong, and since when.
+      if connection.phase == .connecting, connection.reason != nil || snapshot.connection.phase == .degraded {
+        connection = ConnectionState(.degraded, reason: connection.reason ?? snapshot.connection.reason)
+      }
+      snapshot.connection = connection
+    }
   }
 
   func failedToConnect(_ error: FerryError) {
@@ -90,6 +99,20 @@ final class AccountHealth: Sendable {
     }
     left(lane)
     return false
+  }
+
+  /// The lane waits by itself, whatever the account does.
+  func pauses(_ lane: LaneID, for delay: Duration) {
+    let until = clock.now().advanced(by: delay)
+    pauses.withLock { $0[lane] = until }
+  }
+
+  /// When a lane with something to deliver tries next; nil when it is at it.
+  func nextAttempt(of lane: LaneID) -> Timestamp? {
+    let now = clock.now()
+    let own = pauses.withLock { $0[lane] } ?? now
+    let next = max(own, snapshot.nextAttempt ?? now)
+    return next > now ? next : nil
   }
 
   func left(_ lane: LaneID) {

@@ -54,6 +54,7 @@ struct Lane: Sendable {
         let delay = delay(after: failure, &backoff)
         if health.isSending { logger.warning("\(id) waits \(delay.milliseconds) ms: \(failure)") }
         metrics.add(to: "ferry_lane_pauses_total", ["lane": id.description, "reason": failure.code.label])
+        health.pauses(id, for: delay)
         await stop.sleep(for: delay, on: clock)
       }
     }

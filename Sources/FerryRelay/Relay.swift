@@ -58,7 +58,7 @@ package final class Relay: Sendable {
     var healths: [AccountName: AccountHealth]
     var lanes: [LaneID: LaneRun] = [:]
     var accounts: [AccountName: Running] = [:]
-    /// Typing and retention.
+    /// Typing, retention, and the console's samples.
     var common = Running()
   }
 
@@ -77,6 +77,9 @@ package final class Relay: Sendable {
   let table: Locked<Table>
   let loops = Locked(LoopGuard())
   private let changes = BoundedChannel<Change>(capacity: 1)
+  /// The last minutes, for the console.
+  let history = RelayHistory()
+  private let hasStopped = Locked(false)
 
   /// How often it is noted that a source without history is being listened to: the most by which a gap is
   /// reported too long.
@@ -134,6 +137,7 @@ package final class Relay: Sendable {
 
   /// Lets every lane end after the send it is making. `run` then returns.
   package func stop() {
+    hasStopped.withLock { $0 = true }
     changes.finish()
     endLanes(table.withLock { $0.lanes })
   }
@@ -193,6 +197,7 @@ package final class Relay: Sendable {
     let settings = table.settings
     await withDiscardingTaskGroup { group in
       group.addTask { await table.typing.run() }
+      group.addTask { await self.keepHistory() }
       if let age = settings.retention {
         let retention = Retention(
           age: age, journal: settings.journal, names: table.names, clock: settings.clock, logger: settings.logger,
@@ -302,6 +307,12 @@ package final class Relay: Sendable {
     for lane in table.lanes.keys where counts[lane] == nil { counts[lane] = LaneCounts() }
     return counts
   }
+
+  /// Every lane there is.
+  var laneIDs: Set<LaneID> { Set(table.withLock { $0.lanes.keys }) }
+
+  /// `stop` has been called.
+  var isStopping: Bool { hasStopped.withLock { $0 } }
 
   func wake(_ lanes: Set<LaneID>) {
     guard !lanes.isEmpty else { return }

@@ -6,15 +6,20 @@ package import FerryTransport
 /// What the relay answers over HTTP: its health, its metrics, its status, and the files it serves under links.
 package struct RelayListener: Sendable {
   private let relay: Relay
-  /// Nil refuses everything that needs a token.
-  private let token: String?
+  private let access: ConsoleAccess
+  private let console: ConsoleAPI
   /// Accounts whose services call us, by the path that they call.
   private let webhooks: [String: any WebhookReceiver]
 
-  /// Throws when two accounts want their webhooks at one path.
-  package init(relay: Relay, token: String?) throws(FerryError) {
+  /// Without `token` everything that needs one is refused; `readToken` may look and change nothing. Throws when two
+  /// accounts want their webhooks at one path.
+  package init(
+    relay: Relay, token: String?, readToken: String? = nil, facts: ConsoleFacts = ConsoleFacts()
+  ) throws(FerryError) {
     self.relay = relay
-    self.token = token
+    access = ConsoleAccess(token: token, readToken: readToken, publicURL: relay.settings.publicURL)
+    console = ConsoleAPI(
+      relay: relay, access: access, facts: facts, feed: ConsoleFeed(relay: relay, providers: facts.providers))
     webhooks = try Self.webhooks(of: relay.settings.accounts)
   }
 
@@ -37,8 +42,18 @@ package struct RelayListener: Sendable {
     return webhooks
   }
 
+  /// Whether a service calls us by this request.
+  package func isWebhook(_ request: HTTPRequest) -> Bool { webhook(for: request) != nil }
+
+  private func webhook(for request: HTTPRequest) -> (any WebhookReceiver)? {
+    webhooks["/" + request.segments.joined(separator: "/")]
+  }
+
+  /// Another one takes over: who follows the console's live status has to ask that one, with a token that it knows.
+  package func retire() { console.feed.retire() }
+
   package func handle(_ request: HTTPRequest) async -> HTTPResponse {
-    if let receiver = webhooks["/" + request.segments.joined(separator: "/")] { return await receiver.webhook(request) }
+    if let receiver = webhook(for: request) { return await receiver.webhook(request) }
     let isRead = request.method == "GET" || request.method == "HEAD"
     do throws(FerryError) {
       switch request.segments.first {
@@ -47,28 +62,18 @@ package struct RelayListener: Sendable {
       case "metrics" where isRead: return try await metrics()
       case "files" where isRead: return try await file(request)
       case "status" where isRead:
-        try authorise(request)
+        _ = try access.authorise(request)
         return .json(try await relay.status())
       case "api" where isRead && request.segments == ["api", "trace"]:
-        try authorise(request)
+        try access.refuseOtherSites(request)
+        _ = try access.authorise(request)
         return .json(try await trace(request))
-      case "dead":
-        try authorise(request)
-        return try await dead(request)
+      case "api": return try await console.handle(request, Array(request.segments.dropFirst()))
+      case "dead": return try await dead(request)
       default: throw FerryError(.notFound, "There is nothing at this path.")
       }
     } catch {
       return .error(error)
-    }
-  }
-
-  private func authorise(_ request: HTTPRequest) throws(FerryError) {
-    let bearer = request.headers["Authorization"].flatMap { header in
-      header.lowercased().hasPrefix("bearer ") ? String(header.dropFirst(7)) : nil
-    }
-    guard let token, let given = bearer, Crypto.areEqual(given, token) else {
-      throw FerryError(
-        .badCredentials, "This needs the relay's token (relay.token in the configuration) as a bearer token.")
     }
   }
 
@@ -135,6 +140,7 @@ package struct RelayListener: Sendable {
 
   /// `GET /dead` lists; `POST /dead/ID/retry` and `POST /dead/ID/drop` decide.
   private func dead(_ request: HTTPRequest) async throws(FerryError) -> HTTPResponse {
+    _ = try access.authorise(request)
     let segments = request.segments
     let journal = relay.settings.journal
     if request.method == "GET", segments.count == 1 {
@@ -143,6 +149,7 @@ package struct RelayListener: Sendable {
     guard request.method == "POST", segments.count == 3, let id = Int64(segments[1]) else {
       throw FerryError(.notFound, "Write GET /dead, POST /dead/ID/retry or POST /dead/ID/drop.")
     }
+    try access.authoriseAction(request)
     let isDone =
       switch segments[2] {
       case "retry": try await journal.retryDead(id)

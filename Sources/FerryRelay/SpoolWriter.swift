@@ -3,7 +3,7 @@ import FerryRuntime
 
 /// What becomes of an attachment's bytes on their way to the disk: measured, recognised, and rid of what tells where an
 /// image was made, when that is wanted.
-struct SpoolWriter {
+struct SpoolWriter: ~Copyable {
   private(set) var received: Int64 = 0
   private(set) var written: Int64 = 0
   /// Proven by the first bytes, for the common image types.

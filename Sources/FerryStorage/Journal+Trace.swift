@@ -4,7 +4,8 @@ extension Journal {
   private static let messageLimit = 16
   private static let eventLimit = 200
 
-  /// The way of every message that `id` names: as an original, as a copy, by an event's key or by a send's key.
+  /// The way of every message that `id` names: as an original, as a copy, by an event's key, a send's key
+  /// or, where none of these is it, a delivery's number.
   ///
   /// Without `address` all addresses that the journal knows are looked through, at the cost of two look-ups each.
   package func trace(_ id: String, at address: Address? = nil) async throws(FerryError) -> [MessageTrace] {
@@ -22,8 +23,24 @@ extension Journal {
       for address in try address.map({ [$0] }) ?? Self.addresses(connection) {
         for subject in try Self.subjects(of: id, at: address, connection) { try add(subject) }
       }
+      if found.isEmpty, let subject = try Self.subject(ofDelivery: id, connection) { try add(subject) }
       return found
     }
+  }
+
+  /// What the delivery `ferry dead` and the console call by this number is about; `#` may stand before it.
+  private static func subject(
+    ofDelivery id: String, _ connection: Connection
+  ) throws -> (Address, MessageID?, EventKey?)? {
+    guard let number = Int64(id.hasPrefix("#") ? id.dropFirst() : id[...]) else { return nil }
+    let event = try connection.first(
+      "SELECT e.account, e.channel, e.key, e.message FROM deliveries d JOIN events e ON e.id = d.event WHERE d.id = ?",
+      .integer(number)
+    ) { (address($0, 0), EventKey($0.text(2)), $0.optionalText(3).map { MessageID($0) }) }
+    guard let (place, key, message) = event else { return nil }
+    guard let message else { return (place, nil, key) }
+    let known = [SQLValue.text(place.account.rawValue), .text(place.channel.rawValue), .text(message.rawValue)]
+    return try original(known, connection) ?? (place, message, nil)
   }
 
   /// A note is stamped with the key of the event that it is about.

@@ -21,6 +21,7 @@ struct Main {
     ("rest", Benchmarks.relayAtRest),
     ("image", Benchmarks.largeImage),
     ("slow-leg", Benchmarks.besideASlowLeg),
+    ("verify", { try await VerifyLoad.run(messages: 1_000_000) }),
   ]
 
   static func main() async {

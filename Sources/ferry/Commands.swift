@@ -55,6 +55,7 @@ enum Commands {
     Demo.command, Serve.command, RelayCommand.command, Post.command, Tail.command, History.command,
     Channels.command, Members.command, Check.command, Plan.command, ProvidersCommand.command, Explain.command,
     StatusCommand.command, DeadCommand.command, Export.command, Import.command, Migrate.command,
+    Verify.command,
   ]
 
   static let configOption = Command.Option(

@@ -51,7 +51,8 @@ extension RelayService {
     settings.accounts = accounts
     try RelayListener.checkWebhooks(of: accounts)
     let changes = try await relay.change(to: settings, replacing: replaced.intersection(accounts.keys))
-    let listener = try RelayListener(relay: relay, token: section.token?.reveal())
+    let listener = try Self.listener(of: relay, new, journal: journalPath)
+    old.listener.retire()
     current.withLock { $0 = Current(configuration: new, listener: listener, meanings: meanings) }
     var later = Self.later(old.configuration, new)
     if old.meanings.serve != meanings.serve { later.append("serve") }

@@ -1,5 +1,6 @@
 import FerryConfig
 import FerryCore
+import FerryPages
 import FerryRelay
 import FerryRuntime
 import FerryStorage
@@ -31,6 +32,7 @@ final class RelayService: Sendable {
   let services: [String: UInt16]
   let session: Session
   let current: Locked<Current>
+  let journalPath: String
 
   var url: String { server.url }
 
@@ -49,8 +51,10 @@ final class RelayService: Sendable {
       HTTPServer.Settings(host: section.listen.host, port: section.listen.port),
       loop: try LoopExecutor(name: "ferry-relay"), logger: session.logger
     ) { request in
-      guard let service = box.withLock({ $0 }) else { return .text("starting\n", status: 503) }
-      return await service.current.withLock { $0.listener }.handle(request)
+      let listener = box.withLock { $0 }?.current.withLock { $0.listener }
+      if listener?.isWebhook(request) != true, let page = ConsolePage.answer(request) { return page }
+      guard let listener else { return .text("starting\n", status: 503) }
+      return await listener.handle(request)
     }
     // The listener comes first: accounts need to know where webhooks reach it.
     var accounts: [AccountName: any ChatProvider] = [:]
@@ -66,11 +70,27 @@ final class RelayService: Sendable {
         logger: session.logger.component("relay"), metrics: session.metrics))
     current = Locked(
       Current(
-        configuration: configuration, listener: try RelayListener(relay: relay, token: section.token?.reveal()),
+        configuration: configuration, listener: try Self.listener(of: relay, configuration, journal: path),
         meanings: Meanings(configuration)))
+    journalPath = path
     self.services = services
     self.session = session
     box.withLock { $0 = self }
+  }
+
+  static func listener(
+    of relay: Relay, _ configuration: Configuration, journal path: String
+  ) throws(FerryError) -> RelayListener {
+    let facts = ConsoleFacts(
+      version: Version.current, providers: configuration.accounts.mapValues(\.provider),
+      settings: configuration.shown.map { setting in
+        // The demo keeps its journal elsewhere.
+        let value = setting.key == "relay.journal" ? path : setting.value
+        return ConsoleSetting(key: setting.key, value: value, kind: setting.kind.rawValue)
+      })
+    return try RelayListener(
+      relay: relay, token: configuration.relay.token?.reveal(), readToken: configuration.relay.readToken?.reveal(),
+      facts: facts)
   }
 
   static func accounts(of configuration: Configuration) -> Set<AccountName> {

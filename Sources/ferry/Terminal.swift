@@ -14,6 +14,9 @@ enum Terminal {
   /// As it is, on standard error.
   static func status(_ text: String) { write(text, to: STDERR_FILENO) }
 
+  /// Whether somebody watches standard error.
+  static var errorsAreSeen: Bool { isatty(STDERR_FILENO) == 1 }
+
   static var inputIsTerminal: Bool { isatty(STDIN_FILENO) == 1 }
 
   /// Standard input to its end, at most `limit` bytes.

@@ -16,7 +16,8 @@ import TwilioProvider
     let folder = try TemporarySecret()
     var environment = Dictionary(
       uniqueKeysWithValues: [
-        "FERRY_LOCAL_TOKEN", "FERRY_CONSOLE_TOKEN", "BOB_TOKEN", "FACADE_SECRET", "REHEARSAL_TOKEN", "APP_TOKEN",
+        "FERRY_LOCAL_TOKEN", "FERRY_CONSOLE_TOKEN", "FERRY_READ_TOKEN", "BOB_TOKEN", "FACADE_SECRET", "REHEARSAL_TOKEN",
+        "APP_TOKEN",
         "TWILIO_AUTH_TOKEN", "TWILIO_API_SECRET", "TWILIO_SHARED_KEY",
         "BACKENDLESS_KEY", "BACKENDLESS_PASSWORD",
       ].map {

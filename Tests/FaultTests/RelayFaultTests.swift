@@ -126,7 +126,8 @@ private let slower = FerryError(.rateLimited, "Slower.", retry: .after(.millisec
 
   /// The send may have been carried out, whatever becomes of the question whether it was.
   @Test(arguments: [MemoryProvider.Write.find, .upload])
-  func aSendOfUnknownOutcomeStaysUnknownWhenTheNextAttemptFailsBeforeItsSend(_ write: MemoryProvider.Write) async throws {
+  func aSendOfUnknownOutcomeStaysUnknownWhenTheNextAttemptFailsBeforeItsSend(_ write: MemoryProvider.Write) async throws
+  {
     let rig = try Rig.pair(
       there: MemoryProvider {
         $0.attachmentsPerMessage = 1

@@ -6,7 +6,8 @@ import Testing
   static let root = String(#filePath.split(separator: "/Tests/", maxSplits: 1)[0])
 
   static let environment = [
-    "FERRY_LOCAL_TOKEN": "local-token", "FERRY_CONSOLE_TOKEN": "console-token", "BOB_TOKEN": "bob-token",
+    "FERRY_LOCAL_TOKEN": "local-token", "FERRY_CONSOLE_TOKEN": "console-token", "FERRY_READ_TOKEN": "read-token",
+    "BOB_TOKEN": "bob-token",
     "FACADE_SECRET": "facade-secret", "REHEARSAL_TOKEN": "rehearsal-token", "PUSHER_MASTER_KEY": "master-key",
     "APP_TOKEN": "app-token", "TWILIO_AUTH_TOKEN": "twilio-token", "TWILIO_API_SECRET": "twilio-secret",
     "TWILIO_SHARED_KEY": "twilio-key", "BACKENDLESS_KEY": "backendless-key", "BACKENDLESS_PASSWORD": "backendless-word",

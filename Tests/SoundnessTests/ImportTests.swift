@@ -19,7 +19,7 @@ private let allowedImports: [String: Set<String>] = [
   ],
   "Sources/ferry-bench": [
     "FerryCore", "FerryRuntime", "FerryTransport", "FerryConfig", "FerryStorage", "FerryChat", "FerryRelay",
-    "LocalProvider", "PusherProvider", "TwilioProvider", "FerryTestKit",
+    "FerryHistory", "LocalProvider", "PusherProvider", "TwilioProvider", "FerryTestKit",
   ],
   "providers/local": ["FerryCore", "FerryRuntime", "FerryTransport", "FerryConfig", "FerryChat"],
   "providers/backendless": ["FerryCore", "FerryRuntime", "FerryTransport", "FerryConfig", "FerryChat"],

@@ -118,10 +118,15 @@ package struct Exporter: Sendable {
     var ids: Set<MessageID> = []
     for record in records { if let id = record.messageID { ids.insert(id) } }
     let known = try await book.copies(of: ids)
+    let done = try await book.done(records.compactMap { key(of: $0) })
     var outcome = WorkBook.Outcome()
     var news: [Record] = []
     for record in records {
       guard let id = record.messageID else {
+        if let key = key(of: record) {
+          if done.contains(key) { continue }
+          outcome.done.append(key)
+        }
         news.append(record)
         continue
       }
@@ -148,6 +153,17 @@ package struct Exporter: Sendable {
     // After the sink has it: what is written and not noted is written again, which does no harm.
     try await sink.commit(place.text, of: history.channel)
     try await book.commit(outcome)
+  }
+
+  /// Of joins and leaves that lie among the messages.
+  private func key(of record: Record) -> SendKey? {
+    switch record {
+    case .join(let membership), .leave(let membership):
+      ImportStamps.key(
+        record.kind, [membership.member.id.rawValue, membership.time.map { String($0.milliseconds) } ?? "-"],
+        from: Address(account: "export", channel: membership.channel))
+    default: nil
+    }
   }
 
   private mutating func write(_ records: [Record]) async throws(FerryError) {

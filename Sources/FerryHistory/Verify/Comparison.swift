@@ -125,13 +125,9 @@ struct Comparison {
     if texts.from.count > 1 {
       // Several became one again: nothing is lost.
       lose("joined:\(texts.from.count)")
-      let pieces = texts.from.enumerated().map { Matcher.Loose(ordinal: $0, time: 0, body: $1) }
-      if texts.to.count > 1
-        || Matcher.chain(of: texts.to[0], pieces.filter { !$0.body.isEmpty })?.count
-          != pieces.filter({ !$0.body.isEmpty }).count
-      {
-        fault("text")
-      }
+      let pieces = texts.from.enumerated().filter { !$1.isEmpty }
+        .map { Matcher.Loose(ordinal: $0, time: 0, body: $1) }
+      if texts.to.count > 1 || !Self.isWhole(texts.to[0], pieces) { fault("text") }
       return []
     }
     let whole = texts.from[0]
@@ -156,11 +152,18 @@ struct Comparison {
     return []
   }
 
+  /// Whether these pieces, all of them, are the text.
+  private static func isWhole(_ text: String, _ pieces: [Matcher.Loose]) -> Bool {
+    if pieces.count <= 1 { return (pieces.first?.body ?? "") == text }
+    guard let chain = Matcher.chain(of: text, pieces) else { return false }
+    return chain.isWhole && chain.pieces.count == pieces.count
+  }
+
   private mutating func compareParts(_ whole: String, _ bodies: [String], _ files: [SideFile]) -> [String] {
     let pieces = bodies.enumerated().map { Matcher.Loose(ordinal: $0, time: 0, body: $1) }
     let loss = "split:\(bodies.count)"
     if projection.parts(of: whole) > 1 || !files.isEmpty && !projection.isExact { lose(loss) } else { fault(loss) }
-    if Matcher.chain(of: whole, pieces)?.count == bodies.count { return [] }
+    if Self.isWhole(whole, pieces) { return [] }
     // Lines that name attachments lie behind the text.
     let joined = bodies.joined()
     if let notes = Self.notes(in: joined, after: whole, files) { return notes }

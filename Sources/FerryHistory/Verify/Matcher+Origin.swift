@@ -25,7 +25,9 @@ extension Matcher {
     if try hasOrigins(from) {
       try join("a", "origin", "b", "own") { copy, _ in copy.account == destination }
     }
-    let isSame = source != nil && source == destination && from.side.address?.channel == to.side.address?.channel
+    let areLasting = from.side.hasLastingIDs && to.side.hasLastingIDs
+    let isSame =
+      areLasting && source != nil && source == destination && from.side.address?.channel == to.side.address?.channel
     try join("a", "own", "b", "own") { _, _ in isSame }
     try joinPartsByOrigin()
   }
@@ -41,9 +43,9 @@ extension Matcher {
   private func entries(_ letter: String, _ column: String) throws -> RowCursor {
     let isMessage = "kind = \(SideRow.Kind.message.rawValue)"
     if column == "own" {
+      // Everything is in the index.
       return try connection.cursor(
-        "SELECT own, 0, n, origin_account, key, time FROM \(letter) INDEXED BY \(letter)_own WHERE \(isMessage) ORDER BY own, n"
-      )
+        "SELECT own, 0, n, 0, key, time FROM \(letter) INDEXED BY \(letter)_own WHERE \(isMessage) ORDER BY own")
     }
     return try connection.cursor(
       "SELECT origin, part, n, origin_account, key, time FROM \(letter) WHERE origin IS NOT NULL AND \(isMessage) "

@@ -21,7 +21,7 @@ extension Matcher {
     try eachLoose(of: "a") { matcher, whole, author, channel in
       let pieces = try matcher.candidates("b", author, channel, whole.time &+ matcher.zoneOffset, whole.ordinal)
       guard let chain = Self.chain(of: whole.body, pieces) else { return }
-      for (place, piece) in chain.enumerated() {
+      for (place, piece) in chain.pieces.enumerated() {
         if place == 0 {
           matcher.pairs.pair(whole.ordinal, piece)
         } else {
@@ -33,8 +33,8 @@ extension Matcher {
     }
     try eachLoose(of: "b") { matcher, whole, author, channel in
       let pieces = try matcher.candidates("a", author, channel, whole.time &- matcher.zoneOffset, whole.ordinal)
-      guard let chain = Self.chain(of: whole.body, pieces), chain.count > 1 else { return }
-      for (place, piece) in chain.enumerated() {
+      guard let chain = Self.chain(of: whole.body, pieces), chain.pieces.count > 1 else { return }
+      for (place, piece) in chain.pieces.enumerated() {
         if place == 0 {
           matcher.pairs.pair(piece, whole.ordinal)
         } else {
@@ -96,29 +96,56 @@ extension Matcher {
     return found
   }
 
-  /// The pieces that together are the text, in order; nil where none begins it. Incomplete when a piece is lost.
-  static func chain(of whole: String, _ pieces: [Loose]) -> [Int]? {
+  /// Pieces of a text, in order.
+  struct Chain {
+    var pieces: [Int] = []
+    /// Together they are all of it.
+    var isWhole = false
+  }
+
+  /// The pieces that together are the text; nil where none begins it. Not whole when a piece is lost.
+  static func chain(of whole: String, _ pieces: [Loose]) -> Chain? {
     let bytes = Array(whole.utf8)
-    var best: [Int]?
+    var best: Chain?
     var bestLength = telling
     for start in pieces.indices {
       var offset = 0
-      var chain: [Int] = []
+      var length = 0
+      var hasGap = false
+      var chain = Chain()
       for piece in pieces[start...] {
-        guard let end = continuation(of: bytes, from: offset, with: piece.body) else {
-          if chain.isEmpty { break }
-          continue
+        var end = continuation(of: bytes, from: offset, with: piece.body)
+        if end == nil, chain.pieces.isEmpty { break }
+        if end == nil {
+          end = later(in: bytes, from: offset, piece.body)
+          if end != nil { hasGap = true }
         }
-        chain.append(piece.ordinal)
+        guard let end else { continue }
+        chain.pieces.append(piece.ordinal)
+        length += piece.body.utf8.count
         offset = end
-        if isSpace(bytes[end...]) { return chain }
+        if isSpace(bytes[end...]) {
+          chain.isWhole = !hasGap
+          break
+        }
       }
-      if offset > bestLength {
-        bestLength = offset
+      if chain.isWhole { return chain }
+      if length > bestLength {
+        bestLength = length
         best = chain
       }
     }
     return best
+  }
+
+  /// Where a piece ends that comes later in the text, after one that is lost.
+  private static func later(in bytes: [UInt8], from offset: Int, _ piece: String) -> Int? {
+    let piece = trimmed(Array(TextForm.withoutPartMark(piece).utf8)[...])
+    guard piece.count >= telling, let first = piece.first, bytes.count - offset >= piece.count else { return nil }
+    for start in offset...(bytes.count - piece.count) where bytes[start] == first {
+      if bytes[start...].starts(with: piece) { return start + piece.count }
+    }
+    return nil
   }
 
   /// Where the text goes on after a piece that continues it.

@@ -45,6 +45,7 @@ struct Matcher {
   var separatesChannels: Bool { from.hasChannels && to.hasChannels }
 
   mutating func run() throws {
+    try estimateZone()
     try joinByOrigin()
     try joinByText()
     try gatherLoose()
@@ -62,16 +63,9 @@ struct Matcher {
   // MARK: By author, text and time
 
   private mutating func joinByText() throws {
-    let before = try mergeByKey(from: "a", to: "b", at: nil)
-    if projection.keepsTime, before < min(freeFrom, freeTo) / 2, let offset = try estimateZone(), offset != 0 {
-      zoneOffset = offset
-      _ = try mergeByKey(from: "a", to: "b", at: nil)
-    }
-    _ = try mergeByKey(from: "a", to: "b", at: tolerance)
+    try mergeByKey(from: "a", to: "b", at: nil)
+    try mergeByKey(from: "a", to: "b", at: tolerance)
   }
-
-  private var freeFrom: Int { (1..<max(pairs.from.count, 1)).reduce(0) { $0 + (pairs.isFree(from: $1) ? 1 : 0) } }
-  private var freeTo: Int { (1..<max(pairs.to.count, 1)).reduce(0) { $0 + (pairs.isFree(to: $1) ? 1 : 0) } }
 
   private struct Entry {
     var key: Int64
@@ -101,13 +95,12 @@ struct Matcher {
   }
 
   /// Two readers go through both tables in order of key and time and pair the earliest that are near enough: within
-  /// one tick of the coarser clock when `tolerance` is nil. Returns how many were paired.
-  private mutating func mergeByKey(from left: String, to right: String, at tolerance: Int64?) throws -> Int {
+  /// one tick of the coarser clock when `tolerance` is nil.
+  private mutating func mergeByKey(from left: String, to right: String, at tolerance: Int64?) throws {
     let lefts = try entries(left)
     let rights = try entries(right)
     var first = try next(lefts, isFrom: true)
     var second = try next(rights, isFrom: false)
-    var paired = 0
     while let l = first, let r = second {
       if (l.key, l.channel) != (r.key, r.channel) {
         if (l.key, l.channel) < (r.key, r.channel) {
@@ -130,7 +123,6 @@ struct Matcher {
       }
       if near {
         pairs.pair(l.ordinal, r.ordinal)
-        paired += 1
         first = try next(lefts, isFrom: true)
         second = try next(rights, isFrom: false)
       } else if isEarlier {
@@ -139,29 +131,37 @@ struct Matcher {
         second = try next(rights, isFrom: false)
       }
     }
-    return paired
   }
 
-  /// The one offset, a multiple of 15 minutes, that most of those texts have that each side says once.
-  private func estimateZone() throws -> Int64? {
+  /// How many texts are asked.
+  private static let votes = 500
+
+  /// The one offset, a multiple of 15 minutes, that most of those texts have that each side says once: asked of some
+  /// that lie evenly over all of FROM.
+  mutating func estimateZone() throws {
+    guard projection.keepsTime else { return }
     let quarter: Int64 = 900_000
     let cursor = try connection.cursor(
-      """
-      SELECT a.n, b.n, b.time - a.time FROM (SELECT key, min(n) AS n, min(time) AS time FROM a GROUP BY key
-      HAVING count(*) = 1) AS a JOIN b INDEXED BY b_key ON b.key = a.key
-      """)
+      "SELECT key, time FROM a WHERE n % ? = 0", SQLValue(max(from.count / Self.votes, 1)))
     var votes: [Int64: Int] = [:]
     var all = 0
     while let row = try cursor.next() {
-      guard pairs.isFree(from: Int(row.integer(0))), pairs.isFree(to: Int(row.integer(1))) else { continue }
-      let apart = row.integer(2)
+      let key = row.integer(0)
+      guard try times(of: key, "a").count == 1, let time = try times(of: key, "b").only else { continue }
+      let apart = time &- row.integer(1)
       all += 1
       let nearest = floorDivide(apart &+ quarter / 2, quarter) &* quarter
       guard (apart &- nearest).magnitude <= UInt64(tolerance), nearest.magnitude <= 26 * 3_600_000 else { continue }
       votes[nearest, default: 0] += 1
     }
-    guard let (offset, count) = votes.max(by: { $0.value < $1.value }), count * 2 > all else { return nil }
-    return offset
+    if let (offset, count) = votes.max(by: { $0.value < $1.value }), count * 2 > all, count > 2 { zoneOffset = offset }
+  }
+
+  /// At most two.
+  private func times(of key: Int64, _ letter: String) throws -> [Int64] {
+    try connection.rows(
+      "SELECT time FROM \(letter) INDEXED BY \(letter)_key WHERE key = ? LIMIT 2", .integer(key), map: { $0.integer(0) }
+    )
   }
 
   // MARK: By looser forms of the text
@@ -205,9 +205,14 @@ struct Matcher {
           .integer(row.integer(3)), .integer(row.integer(4)))
       }
     }
-    _ = try mergeByKey(from: "loosely_a", to: "loosely_b", at: nil)
-    _ = try mergeByKey(from: "loosely_a", to: "loosely_b", at: tolerance)
+    try mergeByKey(from: "loosely_a", to: "loosely_b", at: nil)
+    try mergeByKey(from: "loosely_a", to: "loosely_b", at: tolerance)
   }
+}
+
+extension Array {
+  /// The element of an array of one.
+  var only: Element? { count == 1 ? self[0] : nil }
 }
 
 func floorDivide(_ value: Int64, _ unit: Int64) -> Int64 {

@@ -61,7 +61,8 @@ final class SideTable {
       for record in records { try add(record) }
     }
     try connection.script(
-      "COMMIT; CREATE INDEX \(letter)_own ON \(letter)(own); CREATE INDEX \(letter)_key ON \(letter)(key, time)")
+      "COMMIT; CREATE INDEX \(letter)_own ON \(letter)(own, kind, key, time); CREATE INDEX \(letter)_key ON \(letter)(key, time)"
+    )
     try foldRepeats()
     try applyChanges()
   }
@@ -136,22 +137,27 @@ final class SideTable {
 
   /// The same message again replaces the earlier record, and stays in its place.
   private func foldRepeats() throws {
+    // The index alone is read: rows in the order of their names would be read from all over the disk.
     let cursor = try connection.cursor(
-      "SELECT own, n, id, kind FROM \(letter) INDEXED BY \(letter)_own ORDER BY own, n")
-    var first: (own: Int64, n: Int64, id: String)?
+      "SELECT own, n FROM \(letter) INDEXED BY \(letter)_own WHERE own <> 0 ORDER BY own")
+    var group: [Int64] = []
+    var name: Int64?
     var repeats: [(first: Int64, last: Int64)] = []
-    while let row = try cursor.next() {
-      guard row.integer(3) == SideRow.Kind.message.rawValue else { continue }
-      if let known = first, known.own == row.integer(0), known.id == row.text(2) {
-        if repeats.last?.first == known.n {
-          repeats[repeats.count - 1].last = row.integer(1)
-        } else {
-          repeats.append((known.n, row.integer(1)))
-        }
-      } else {
-        first = (row.integer(0), row.integer(1), row.text(2))
-      }
+    func settle() throws {
+      guard group.count > 1, let first = group.min(), let last = group.max() else { return }
+      let ids = try connection.rows(
+        "SELECT DISTINCT id FROM \(letter) WHERE own = ?", .integer(name ?? 0), map: { $0.text(0) })
+      if ids.count == 1 { repeats.append((first, last)) }
     }
+    while let row = try cursor.next() {
+      if name != row.integer(0) {
+        try settle()
+        name = row.integer(0)
+        group.removeAll(keepingCapacity: true)
+      }
+      group.append(row.integer(1))
+    }
+    try settle()
     let set = Self.columns.split(separator: ", ").filter { $0 != "n" } + ["body"]
     for (first, last) in repeats {
       let own = try connection.first("SELECT own FROM \(letter) WHERE n = ?", .integer(first), map: { $0.integer(0) })
@@ -169,7 +175,7 @@ final class SideTable {
   private func applyChanges() throws {
     guard changes > 0 else { return }
     let cursor = try connection.cursor(
-      "SELECT rowid, op, own, seq, reactions, reactors FROM change_\(letter) ORDER BY seq")
+      "SELECT rowid, op, own, seq, reactions, reactors FROM change_\(letter) ORDER BY rowid")
     while let change = try cursor.next() {
       let message = try connection.first(
         "SELECT n, seq, key, time, reactions, reactors FROM \(letter) WHERE own = ?", .integer(change.integer(2)),

@@ -9,6 +9,8 @@ package struct VerifySide: Sendable {
   package var address: Address?
   /// What this side can hold. Nil for an archive, which holds everything.
   package var capabilities: Capabilities?
+  /// Whether a record has the same identifier whenever it is read. Numbers of lines are none.
+  package var hasLastingIDs = true
   /// Whether messages of one tick of its clock come in an order that means something.
   package var ordersWithinTick = true
   /// The same name for one person on both sides.

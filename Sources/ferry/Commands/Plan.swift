@@ -5,12 +5,14 @@ import FerryRelay
 /// `ferry plan`: what each leg of a bridge keeps, converts and drops, before anything is sent.
 enum Plan {
   static let command = Command(
-    name: "plan", positional: ["[BRIDGE]"],
-    summary: "Print what each leg of a bridge keeps, converts and drops.",
-    options: [Commands.jsonOption, Commands.configOption],
+    name: "plan", positional: ["[BRIDGE|FROM]", "[TO]"],
+    summary: "Print what each leg of a bridge, or a migration, keeps, converts and drops.",
+    options: MigrationPlanCommand.options + HistoryOperand.options + [Commands.jsonOption, Commands.configOption],
     notes: """
       Nothing is sent and no account is reached: the plan follows from what each provider can do and from the
       configuration. With --json one leg a line, then one line with the warnings.
+
+      \(MigrationPlanCommand.notes)
       """,
     run: run)
 
@@ -18,6 +20,8 @@ enum Plan {
 
   private static func run(_ invocation: Invocation) async throws -> Int32 {
     let arguments = invocation.arguments
+    if arguments.has("migrate") { return try await MigrationPlanCommand.run(arguments) }
+    guard arguments.positional.count < 2 else { throw arguments.fail("only --migrate takes two arguments") }
     let configuration = try Session.configuration(arguments)
     var bridges = configuration.bridges.map { Bridge($0) }
     let warnings = BridgeWarnings.of(bridges)

@@ -108,8 +108,10 @@ final class ChatPlace: Place {
         accountSID: Self.account, authToken: Secret("token"), api: host.proxy.url)
       settings.serviceSID = Self.serviceSID
       settings.poll = .milliseconds(400)
-      settings.webhook = webhook
-      settings.webhookSetup = true
+      if !webhook.isEmpty {
+        settings.webhook = webhook
+        settings.webhookSetup = true
+      }
       settings.writesPerSecond = 1000
       return TwilioAdapter(settings: settings, client: host.client, clock: clock, logger: .silent)
     case .backendless:

@@ -55,12 +55,11 @@ struct Stage: Sendable {
 final class InnerRelay: RelayLife {
   let url: String
   private let task: Task<Void, Never>
+  private let relay: Relay
   private let journal: Journal
   private let loop: LoopExecutor
 
-  init(_ stage: Stage) throws {
-    journal = try Journal(path: stage.folder.file("ferry.db"))
-    loop = try LoopExecutor(name: "relay")
+  convenience init(_ stage: Stage) throws {
     var accounts: [AccountName: any ChatProvider] = [:]
     for (index, place) in stage.places.enumerated() {
       accounts[Stage.names[index]] = Witness(
@@ -69,11 +68,24 @@ final class InnerRelay: RelayLife {
     }
     let bridge = Bridge(
       name: "b", routes: Bridge.mesh([stage.address(0), stage.address(1)]), mirror: Set(Bridge.Mirrored.allCases))
+    try self.init(
+      files: stage.folder.file("ferry"), accounts: accounts, bridges: [bridge], publicURL: stage.gate.server.url,
+      clock: stage.clock)
+  }
+
+  /// `files` is what the names of the journal and the spool begin with.
+  init(
+    files: String, accounts: [AccountName: any ChatProvider], bridges: [Bridge], publicURL: String,
+    clock: any FerryClock
+  ) throws {
+    journal = try Journal(path: files + ".db")
+    loop = try LoopExecutor(name: "relay")
     let relay = try Relay(
       Relay.Settings(
-        accounts: accounts, bridges: [bridge], journal: journal,
-        spool: try Spool(folder: stage.folder.file("spool"), limit: 1 << 20), publicURL: stage.gate.server.url,
-        clock: stage.clock))
+        accounts: accounts, bridges: bridges, journal: journal,
+        spool: try Spool(folder: files + ".spool", limit: 1 << 20),
+        publicURL: publicURL, clock: clock))
+    self.relay = relay
     let listener = try RelayListener(relay: relay, token: Stage.token)
     let server = try HTTPServer(
       HTTPServer.Settings(stopTimeout: .milliseconds(50)), loop: loop, logger: .silent, handler: listener.handle)
@@ -87,6 +99,13 @@ final class InnerRelay: RelayLife {
   }
 
   var isRunning: Bool { true }
+
+  /// Until every account is listened to that is to be.
+  func waitUntilReady() async throws {
+    while try await relay.status().accounts.contains(where: { !["connected", "idle"].contains($0.state) }) {
+      try await SystemClock().sleep(for: .milliseconds(5))
+    }
+  }
 
   func kill() async {
     task.cancel()

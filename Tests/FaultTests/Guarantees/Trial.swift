@@ -233,7 +233,9 @@ private actor TrialRun {
       tally.messages = said.count { $0.side != index }
       for (guarantee, remarks) in judgement.broken {
         tally[guarantee] += remarks.count
-        outcome.remarks += remarks.map { "at \(trial.kinds[index].rawValue): \(Tally.guarantees[guarantee - 1]): \($0)" }
+        outcome.remarks += remarks.map {
+          "at \(trial.kinds[index].rawValue): \(Tally.guarantees[guarantee - 1]): \($0)"
+        }
       }
       let notes = stage.notes[index].withLock { $0 }
       tally[6] += notes.typing.count + notes.hasty

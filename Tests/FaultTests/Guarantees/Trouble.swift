@@ -79,7 +79,8 @@ struct Trouble: Sendable {
     case .lostAnswer:
       for method in ["POST", "PUT", "POST", "PATCH", "DELETE", "POST"] { await proxy.swallowAnswers(1, method: method) }
     case .torn: for method in ["POST", "PUT", "POST", "PATCH", "POST", "PUT"] { await proxy.tear(1, method: method) }
-    case .rateLimited: for method in ["POST", "PUT"] { await proxy.answer(3, status: 429, retryAfter: 1, method: method) }
+    case .rateLimited:
+      for method in ["POST", "PUT"] { await proxy.answer(3, status: 429, retryAfter: 1, method: method) }
     case .failing: for method in ["POST", "PUT", "GET"] { await proxy.answer(4, status: 503, method: method) }
     case .garbage:
       await proxy.garble(3, method: "POST", afterActing: true)

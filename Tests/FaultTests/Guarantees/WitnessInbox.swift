@@ -19,7 +19,9 @@ struct WitnessInbox: Inbox {
       try await inner.accept(events)
       try await inner.accept(events)
     case .delays:
-      do { try await SystemClock().sleep(for: .milliseconds(300)) } catch { throw FerryError.cancelled(didNotAct: true) }
+      do { try await SystemClock().sleep(for: .milliseconds(300)) } catch {
+        throw FerryError.cancelled(didNotAct: true)
+      }
       try await inner.accept(events)
     case .scrambles: try await inner.accept(Self.scrambled(events))
     }

@@ -74,6 +74,12 @@ class Four:
         self.start()
         wait_ready(self.relay.urls["relay"])
 
+    def rehearse(self, plan):
+        """Failures of the Backendless side on purpose."""
+        request = urllib.request.Request(
+            f"{self.app_url}/ferry/rehearsal", json.dumps(plan).encode(), {"Authorization": "Bearer rehearse"})
+        urllib.request.urlopen(request, timeout=10).read()
+
     def kill_services(self):
         """All at once, and starts them again where they were."""
         urls = self.services.urls

@@ -129,6 +129,28 @@ def test_services_that_are_killed_and_started_again_lose_and_repeat_nothing(four
 
 
 @pytest.mark.timeout(300)
+@pytest.mark.parametrize("method, match", [("PUT", "/data/"), ("POST", "/messaging/")])
+def test_what_is_saved_or_published_and_whose_answer_is_lost_is_there_once(four, method, match):
+    four.start_ready()
+    four.rehearse({"lose": 6, "match": match, "method": method})
+    texts = [f"number {number}" for number in range(6)]
+    ids = [four.local.post("lobby", "ann", text, text)["id"] for text in texts]
+    wait_until(lambda: len(at_app(four)) >= len(texts), 120, "everything in the table")
+    assert at_app(four) == [("ann", text) for text in texts]
+    four.rehearse({"lose": 2, "match": match, "method": "PUT"})
+    four.local.call("PATCH", f"/v1/rooms/lobby/messages/{ids[0]}", {"text": "edited"})
+    wait_until(lambda: at_app(four)[0] == ("ann", "edited"), 60, "the edit")
+    four.rehearse({"lose": 2, "match": match, "method": "DELETE"})
+    four.local.call("DELETE", f"/v1/rooms/lobby/messages/{ids[1]}")
+    expected = [("ann", text) for text in ["edited"] + texts[2:]]
+    wait_until(lambda: at_app(four) == expected, 60, "the deletion")
+    # And nothing of it came back.
+    four.say("bob", "the end")
+    wait_until(lambda: ("bob", "the end") in at_local(four), 60, "the last message")
+    assert at_local(four) == expected + [("bob", "the end")]
+
+
+@pytest.mark.timeout(300)
 def test_edits_deletes_images_and_joins_go_from_and_to_backendless(four):
     subscriber = Subscriber(four.urls["pusher"], "chatroom", EVENTS)
     four.start_ready()

@@ -92,6 +92,7 @@ extension ChatWriter {
   ) throws(FerryError) -> JSONValue {
     let exact = place == item.time.milliseconds ? nil : item.time
     var row = try changes(past, in: channel, at: past.edited, stamp: item.stamp, exact: exact)
+    row[fields.author[0]] = .string(past.author.name)
     row["objectId"] = .string(Self.objectID(item.key, in: channel))
     if let name = fields.channel { row[name] = .string(channel.rawValue) }
     row[fields.time] = .integer(place)
@@ -105,13 +106,12 @@ extension ChatWriter {
       key: "", author: past.author, text: past.text, format: past.format, attachments: past.attachments, stamp: stamp)
     outgoing.replyTo = past.replyTo.map { $0.id ?? MessageID(Self.objectID($0.key, in: channel)) }
     var row = try changes(outgoing)
-    guard edited != nil || past.attributes != nil || exact != nil else { return row }
     var mark = mark(outgoing)
     mark.edited = edited.map { FerryMark.Edit($0, of: past.text) }
     mark.isAction = past.isAction
     mark.time = exact?.milliseconds
     mark.system = past.system
-    row[fields.ferry] = .string(mark.text)
+    if !mark.isEmpty { row[fields.ferry] = .string(mark.text) }
     return row
   }
 

@@ -32,7 +32,11 @@ struct ChatRows: Sendable {
       row.place = nil
     }
     guard let room = channel(of: row), let content else { return }
-    if isJoinNotice(content) { return try came(content.author, to: room, nil, transaction) }
+    let mark = FerryMark(row.values[FerryMark.name])
+    if mark?.notice == .left { return try went(content.author, from: room, mark?.stamp, transaction) }
+    if mark?.notice == .joined || isJoinNotice(content) {
+      return try came(content.author, to: room, mark?.stamp, transaction)
+    }
     try link(&row, to: try post(content, as: row.id, to: room, transaction), transaction)
   }
 

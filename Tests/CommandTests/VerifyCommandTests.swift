@@ -1,0 +1,93 @@
+import FerryCore
+import FerryTestKit
+import FoundationEssentials
+import Testing
+
+@Suite struct VerifyCommandTests {
+  private static let lines = (1...5).map { number in
+    #"{"time":"2016-08-05T03:10:0\#(number)Z","kind":"message","author":"ada","text":"said \#(number)"}"# + "\n"
+  }
+
+  private func summary(_ outcome: ChildProcess.Outcome) throws -> JSONValue {
+    try JSONDecoder().decode(JSONValue.self, from: Data(outcome.output.utf8))
+  }
+
+  @Test func twoEqualFilesAreEqual() async throws {
+    try await withFerry { ferry in
+      let first = try ferry.write("first.jsonl", Self.lines.joined())
+      let second = try ferry.write("second.jsonl", Self.lines.joined())
+      let outcome = try await ferry.run("verify", first, second)
+      #expect(outcome.code == 0, "\(outcome.errors)")
+      #expect(outcome.output.contains("identical  5"))
+      #expect(outcome.output.hasSuffix("Equal.\n"))
+    }
+  }
+
+  @Test func aLostMessageIsNamedAndTheCodeIs65() async throws {
+    try await withFerry { ferry in
+      let first = try ferry.write("first.jsonl", Self.lines.joined())
+      let second = try ferry.write("second.jsonl", (Self.lines[..<2] + Self.lines[3...]).joined())
+      let report = "\(ferry.folder)/report.jsonl"
+      let outcome = try await ferry.run("verify", first, second, "--json", "--report", report)
+      #expect(outcome.code == 65, "\(outcome.errors)")
+      let summary = try summary(outcome)
+      #expect(summary["ok"] == false)
+      #expect(summary["outcomes"]?["missing"] == 1)
+      #expect(summary["outcomes"]?["identical"] == 4)
+      #expect(summary["examples"]?.array?.first?["from"]?["time"] == "2016-08-05T03:10:03.000Z")
+      let lines = String(decoding: try #require(FileManager.default.contents(atPath: report)), as: UTF8.self)
+      #expect(lines.split(separator: "\n").count == 5)
+      #expect(lines.contains(#""outcome":"missing""#))
+      let readable = try await ferry.run("verify", first, second)
+      #expect(readable.output.contains("missing:\n  "))
+      #expect(readable.output.hasSuffix("NOT EQUAL: 1 records differ.\n"))
+    }
+  }
+
+  @Test func whatIsNeitherFileNorAddressIsAnErrorOfUsage() async throws {
+    try await withFerry { ferry in
+      let file = try ferry.write("first.jsonl", Self.lines.joined())
+      let outcome = try await ferry.run("verify", file, "nowhere")
+      #expect(outcome.code == 64)
+      #expect(outcome.errors.contains("there is no file \"nowhere\", and it is no address"))
+      let alone = try await ferry.run("verify", "nowhere")
+      #expect(alone.code == 64)
+      #expect(alone.errors.contains("TO is missing"))
+    }
+  }
+
+  @Test func aMigrationIsPlannedFromASample() async throws {
+    try await withFerry { ferry in
+      let file = try ferry.write("first.jsonl", Self.lines.joined())
+      let outcome = try await ferry.run("plan", "--migrate", file, "twilio")
+      #expect(outcome.code == 0, "\(outcome.errors)")
+      #expect(outcome.output.contains("looked at all 5 records"))
+      #expect(outcome.output.contains("messages"))
+      #expect(outcome.output.contains("at the destination's rate limit"))
+      let json = try summary(try await ferry.run("plan", "--migrate", file, "out.ferry", "--json"))
+      #expect(json["messages"] == 5)
+      #expect(json["items"]?.array?.allSatisfy { $0["outcome"] == "kept" } == true)
+      let usage = try await ferry.run("plan", "--migrate", file)
+      #expect(usage.code == 64)
+    }
+  }
+
+  @Test func aRoomEqualsItselfByEitherName() async throws {
+    try await withServer { ferry, server in
+      for number in 1...3 {
+        #expect(try await ferry.run("post", server.local("lobby"), "said \(number)").code == 0)
+      }
+      let equal = try await ferry.run("verify", server.local("lobby"), server.local("lobby"))
+      #expect(equal.code == 0, "\(equal.output) \(equal.errors)")
+      #expect(!(equal.output + equal.errors).contains("secret-token"))
+      _ = try await ferry.run("post", server.local("other"), "said 1")
+      let different = try await ferry.run("verify", server.local("lobby"), server.local("other"))
+      #expect(different.code == 65)
+      let plan = try await ferry.run("plan", "--migrate", server.local("lobby"), "backendless", "--json")
+      #expect(try summary(plan)["messages"] == 3, "\(plan.errors)")
+      let silent = try await ferry.run("plan", "--migrate", server.pusher("room"), "backendless")
+      #expect(silent.code == 0)
+      #expect(silent.output.contains("everything"))
+    }
+  }
+}
