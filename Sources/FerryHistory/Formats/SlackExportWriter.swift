@@ -96,27 +96,38 @@ final class SlackExportWriter: Sendable {
     }
   }
 
-  /// At its time to the microsecond, or the next one that is free: in Slack the time is the identifier.
+  /// At its time to the microsecond where that is known, else behind what has the same millisecond already, so that the
+  /// order stays; and at the next time that is free: in Slack the time is the identifier.
   private static func insert(
     _ record: Record, _ channel: ChannelID, id: MessageID?, time: Timestamp, _ raw: String?, _ connection: Connection
   ) throws {
-    var ts = microseconds(raw, time)
+    let (start, isOver) = max(time.milliseconds, 0).multipliedReportingOverflow(by: 1000)
+    guard !isOver else { return }
+    let room = SQLValue.text(channel.rawValue)
+    var ts = start
+    if let exact = microseconds(raw) {
+      ts = exact
+    } else {
+      let last = try connection.first(
+        "SELECT max(ts) FROM message WHERE channel = ? AND ts BETWEEN ? AND ?", room, .integer(start),
+        .integer(start + 999)
+      ) { $0.optionalInteger(0) }
+      if let last = last ?? nil { ts = last + 1 }
+    }
     while try connection.first(
-      "SELECT 1 FROM message WHERE channel = ? AND ts = ?", .text(channel.rawValue), .integer(ts),
-      map: { $0.integer(0) })
-      != nil
+      "SELECT 1 FROM message WHERE channel = ? AND ts = ?", room, .integer(ts), map: { $0.integer(0) }) != nil
     { ts += 1 }
     try connection.execute(
-      "INSERT INTO message VALUES (?, ?, ?, ?)", .text(channel.rawValue), .integer(ts),
-      id.map { .text($0.rawValue) } ?? .null, .blob(record.line()))
+      "INSERT INTO message VALUES (?, ?, ?, ?)", room, .integer(ts), id.map { .text($0.rawValue) } ?? .null,
+      .blob(record.line()))
   }
 
-  private static func microseconds(_ raw: String?, _ time: Timestamp) -> Int64 {
-    let time = max(time.milliseconds, 0).multipliedReportingOverflow(by: 1000).partialValue
+  /// Of a time that Slack wrote.
+  private static func microseconds(_ raw: String?) -> Int64? {
     let parts = raw?.split(separator: ".") ?? []
     guard parts.count == 2, parts[1].utf8.count == 6, let seconds = Int64(parts[0]), let rest = Int64(parts[1]),
       (0..<1_000_000_000_000).contains(seconds), rest >= 0
-    else { return time }
+    else { return nil }
     return seconds * 1_000_000 + rest
   }
 
