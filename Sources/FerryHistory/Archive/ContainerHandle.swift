@@ -89,7 +89,7 @@ final class ContainerHandle {
   private static let utf8Locale = Locale()
 
   /// libarchive converts names to the thread's character set. With UTF-8 it leaves them as they are.
-  private static func withUTF8Names<T>(_ body: () -> T) -> T {
+  static func withUTF8Names<T>(_ body: () -> T) -> T {
     let before = uselocale(utf8Locale.handle)
     defer { uselocale(before) }
     return body()
