@@ -38,8 +38,8 @@ extension LocalServer {
   func bring(_ request: HTTPRequest, into room: ChannelID, _ caller: Caller) async throws(FerryError) -> HTTPResponse {
     let bytes = try await request.body.collect(upTo: chat.limits.batch * chat.limits.textBytes * 2)
     // Without `JSONDecoder`, which would take half of the time of an import.
-    let json = try? JSONReader.read(bytes).value
-    guard let values = json?["items"]?.array else {
+    let parsed = try? JSONReader.read(bytes).value
+    guard let values = parsed?["items"]?.array else {
       throw FerryError(.badRequest, "Send a JSON object with \"items\", a list.")
     }
     var items: [PastItem] = []
