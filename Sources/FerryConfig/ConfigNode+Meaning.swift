@@ -13,12 +13,13 @@ extension ConfigNode {
 
   private func write(to text: inout String) {
     switch content {
-    case .scalar(let written, let isPlain):
+    case .scalar(let written, _):
       var value = (try? expanded(written)) ?? written
       if written.hasPrefix("file:"), let content = try? fileContent(source.resolve(String(value.dropFirst(5)))) {
         value = content
       }
-      text += "\(isPlain ? "p" : "q")\(value.utf8.count):\(value)"
+      // With or without quotes: of the two only one is valid, or they are the same.
+      text += "\(value.utf8.count):\(value)"
     case .list(let nodes):
       text += "["
       for node in nodes { node.write(to: &text) }

@@ -21,7 +21,7 @@ package struct RelaySection: Sendable {
   package let spoolBytes: Int64
   /// Whether images lose what says where they were taken.
   package let stripLocation: Bool
-  /// After so many times round a loop its lanes stop; zero for never.
+  /// After so many rounds of a foreign loop a message becomes a dead letter; zero for never.
   package let hopLimit: Int
   let listenNode: ConfigNode
 

@@ -67,7 +67,7 @@ package struct RelayListener: Sendable {
       case "api" where isRead && request.segments == ["api", "trace"]:
         try access.refuseOtherSites(request)
         _ = try access.authorise(request)
-        return .json(try await trace(request))
+        return ConsoleAPI.guarded(.json(try await trace(request)))
       case "api": return try await console.handle(request, Array(request.segments.dropFirst()))
       case "dead": return try await dead(request)
       default: throw FerryError(.notFound, "There is nothing at this path.")

@@ -23,7 +23,7 @@ extension Journal {
       for address in try address.map({ [$0] }) ?? Self.addresses(connection) {
         for subject in try Self.subjects(of: id, at: address, connection) { try add(subject) }
       }
-      if found.isEmpty, let subject = try Self.subject(ofDelivery: id, connection) { try add(subject) }
+      if found.isEmpty, address == nil, let subject = try Self.subject(ofDelivery: id, connection) { try add(subject) }
       return found
     }
   }

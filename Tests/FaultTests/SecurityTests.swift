@@ -140,7 +140,7 @@ import Testing
               var request = ClientRequest(method: method, url: url + path)
               if let token { request.headers.set("Authorization", token) }
               let status = try await client.send(request).status
-              #expect([401, 404, 405].contains(status), "\(method) \(path) \(token ?? ""): \(status)")
+              #expect([401, 403, 404, 405].contains(status), "\(method) \(path) \(token ?? ""): \(status)")
             }
           }
         }

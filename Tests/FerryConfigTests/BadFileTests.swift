@@ -139,6 +139,13 @@ private let badSections = [
     "an unknown key in a bridge", accounts + "bridges:\n  a: { between: [here:x, site:y], mirrors: [] }\n",
     "5:35: unknown key \"mirrors\"; did you mean \"mirror\"?"),
   BadFile(
+    "a retention that forgets too soon", "relay:\n  retention: 10m\n",
+    "2:14: \"retention\" is at least 1h, or forever"),
+  BadFile(
+    "two people with one id",
+    accounts + "identities:\n  ann: { here: a1 }\n  bob: { here: A1 }\n",
+    "6:16: bob and ann have the same id at here"),
+  BadFile(
     "listening nowhere", "relay:\n  listen: 8090\n", "2:11: \"listen\" must be host:port, such as 127.0.0.1:8090"),
   BadFile(
     "a public URL without scheme", "relay: { public_url: bridge.example.org }\n",

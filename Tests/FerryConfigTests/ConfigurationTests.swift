@@ -70,7 +70,24 @@ import Testing
     #expect(least.relay.token == nil)
     #expect(least.relay.allowHosts.isEmpty)
     #expect(least.relay.imageBytes == 104_857_600)
-    #expect(least.relay.retention == nil)
+    #expect(least.relay.retention == .seconds(30 * 86_400))
+    #expect(least.relay.spoolBytes == 1_073_741_824)
+    #expect(least.relay.stripLocation == false)
+    #expect(least.relay.hopLimit == 10)
+    #expect(try Configuration.parse("relay: { retention: forever }").relay.retention == nil)
+  }
+
+  @Test("two readings mean the same when they come to the same")
+  func meanings() throws {
+    func meaning(_ text: String, _ environment: [String: String] = [:]) throws -> Secret? {
+      try Configuration.parse("accounts:\n  a: \(text)", environment: environment).accounts["a"]?.node.meaning
+    }
+    let plain = try meaning("{ provider: local, url: \"http://x\", token: secret }")
+    #expect(try meaning("{ token: secret,   provider: local, url: 'http://x' } # moved") == plain)
+    #expect(try meaning("{ provider: local, url: \"http://x\", token: other }") != plain)
+    #expect(try meaning("{ provider: local, url: \"http://x\", token: \"${T}\" }", ["T": "secret"]) == plain)
+    #expect(try meaning("{ provider: local, url: \"http://x\", token: \"${T}\" }", ["T": "other"]) != plain)
+    #expect("\(try #require(plain))" == "<secret>")
   }
 
   @Test("a provider reads its own keys, again and again, and misspelt ones are refused")

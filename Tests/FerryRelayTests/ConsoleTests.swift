@@ -164,6 +164,10 @@ private struct Asker: Sendable {
       #expect(try await asker.json("dead", query: "to=there:room&text=REFUSES")["count"]?.integer == 5)
       #expect(try await asker.json("dead", query: "text=nowhere")["count"]?.integer == 0)
 
+      let trace = try await asker.json("trace", query: "id=%23\(ids[0])")
+      #expect(
+        trace["messages"]?.array?.first?["events"]?.array?.first?["deliveries"]?.array?.first?["id"]?.integer == ids[0])
+
       let one = await asker.ask("POST", "dead/drop", body: "{\"ids\":[\(ids[0]),999999]}")
       #expect(String(decoding: asker.bytes(one), as: UTF8.self) == #"{"done":1}"#)
       // Those that came after the decision are not meant.

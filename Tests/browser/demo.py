@@ -130,7 +130,8 @@ class PusherSide:
                 if name == event and all(data.get(key) == value for key, value in wanted.items())]
 
     def close(self):
-        self.client.disconnect()
+        # Its thread takes its time to notice; nobody waits for it.
+        self.client.disconnect(timeout=1)
 
 
 class BackendlessSide:

@@ -226,8 +226,12 @@ def test_a_message_of_100_kilobytes_breaks_nothing(people, service, room, text):
     assert page.locator("html").evaluate("(html) => html.scrollWidth <= 390")
     assert page.locator("#log").evaluate("(log) => log.scrollWidth <= log.clientWidth")
     assert len(long.locator(".text").inner_text()) < 2200
-    long.locator(".fold").click()
-    eventually(page, lambda: long.locator(".text").evaluate("(text) => text.textContent.length") == len(text.encode("utf-16-le")) // 2)
+    long.locator(".fold").evaluate("(button) => button.click()")
+    expect(long.locator(".fold")).to_have_text("Show less")
+    assert long.locator(".text").evaluate("(text) => text.textContent.length") == len(text.encode("utf-16-le")) // 2
+    # What was at the upper edge still is.
+    expect(page.locator(".unread-line")).to_be_attached()
+    assert not at_bottom(page)
     assert page.locator("#log").evaluate("(log) => log.scrollWidth <= log.clientWidth")
     scroll(page, 1e7)
     expect(row(page, "after")).to_be_in_viewport()

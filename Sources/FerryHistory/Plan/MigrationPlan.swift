@@ -114,7 +114,7 @@ package struct MigrationSurvey: Sendable {
     case .reaction(let record): if record.reaction.added { reactions += 1 }
     case .join, .leave: joins += 1
     case .read: reads += 1
-    case .skipped(let record): skipped += max(record.count, 1)
+    case .skipped(let record): skipped &+= max(record.count, 1)
     case .gap: gaps += 1
     case .channel, .person, .end, .unknown: sampled -= 1
     }
@@ -132,7 +132,7 @@ package struct MigrationSurvey: Sendable {
     if unit > 1, message.time.milliseconds % unit != 0 { fineTimes += 1 }
     if message.edited != nil { edited += 1 }
     if message.replyTo != nil { replies += 1 }
-    reactions += record.reactions.reduce(0) { $0 + $1.count }
+    reactions = record.reactions.reduce(reactions) { $0 &+ $1.count }
     if record.isAction { actions += 1 }
     if record.system != nil { system += 1 }
     if message.format != .plain || record.formatName != nil { marked += 1 }
@@ -142,7 +142,7 @@ package struct MigrationSurvey: Sendable {
     for (index, file) in message.attachments.enumerated() {
       attachments += 1
       if let status = record.file(at: index).status, ![.present, .remote].contains(status) { gone += 1 }
-      unread += file.size ?? 0
+      unread &+= file.size ?? 0
       guard let layout else { continue }
       if let types = to.capabilities?.mediaTypes, !types.contains(where: { Self.matches(file.mediaType, $0) }) {
         refusedTypes += 1

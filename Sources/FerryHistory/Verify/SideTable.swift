@@ -61,8 +61,8 @@ final class SideTable {
       for record in records { try add(record) }
     }
     try connection.script(
-      "COMMIT; CREATE INDEX \(letter)_own ON \(letter)(own, kind, key, time); CREATE INDEX \(letter)_key ON \(letter)(key, time)"
-    )
+      "COMMIT; CREATE INDEX \(letter)_own ON \(letter)(own, kind, key, time);"
+        + "CREATE INDEX \(letter)_key ON \(letter)(key, time)")
     try foldRepeats()
     try applyChanges()
   }
@@ -89,7 +89,7 @@ final class SideTable {
     case .leave(let record): try add(SideRow(record, .leave, on: side), record.channel)
     case .read(let record): try add(SideRow(record, on: side), record.channel)
     case .gap: tallies.gaps += 1
-    case .skipped(let record): tallies.skipped += max(record.count, 1)
+    case .skipped(let record): tallies.skipped &+= max(record.count, 1)
     case .end(let record): if !record.isComplete { tallies.isIncomplete = true }
     case .channel, .person, .unknown: break
     }

@@ -58,8 +58,10 @@ export class Actions {
       file: () => this.view('save', file),
       fold: () => {
         row.isUnfolded = !row.isUnfolded;
+        // At once: what is below moves away from the bottom before anybody asks whether it is there.
         this.room.log.sticks = false;
         this.room.log.updated(row);
+        this.room.log.draw();
       },
     };
     kinds[button.classList[0]]?.();

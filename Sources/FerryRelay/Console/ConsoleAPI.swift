@@ -142,7 +142,7 @@ struct ConsoleAPI: Sendable {
   }
 
   /// Nobody keeps it, guesses its type or embeds it.
-  private static func guarded(_ response: HTTPResponse) -> HTTPResponse {
+  static func guarded(_ response: HTTPResponse) -> HTTPResponse {
     var response = response
     response.headers.set("Cache-Control", "no-store")
     response.headers.set("X-Content-Type-Options", "nosniff")

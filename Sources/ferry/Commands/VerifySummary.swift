@@ -1,5 +1,6 @@
 import FerryCore
 import FerryHistory
+import FerryRuntime
 
 /// The account as it is printed: as JSON, stable, or for people.
 struct VerifySummary: Encodable {

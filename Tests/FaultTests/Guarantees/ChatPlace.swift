@@ -98,6 +98,7 @@ final class ChatPlace: Place {
 
   var proxy: FaultProxy? { host.proxy }
   var memory: MemoryProvider? { nil }
+  var writesUnderWay: Int { host.writesUnderWay }
 
   // MARK: The account
 

@@ -27,6 +27,11 @@ final class FacadeHost: Sendable {
   /// What was fetched before is not fetched again.
   private let digests = Locked<[String: String]>([:])
 
+  private let underWay = Locked(0)
+
+  /// Requests that may still change something.
+  var writesUnderWay: Int { underWay.withLock { $0 } }
+
   private struct Life: Sendable {
     let task: Task<Void, Never>
     let facade: Facade
@@ -39,17 +44,24 @@ final class FacadeHost: Sendable {
     client = HTTPClient(loop: loop, guard: addresses, logger: .silent)
     direct = HTTPClient(loop: loop, guard: addresses, logger: .silent)
     let facade = try make(direct)
-    let server = try Self.server(port: 0, loop, facade)
+    let server = try Self.server(port: 0, loop, facade, underWay)
     port = server.port
     url = server.url
     proxy = try await FaultProxy.start(to: port)
     begin(server, facade)
   }
 
-  private static func server(port: UInt16, _ loop: LoopExecutor, _ facade: Facade) throws -> HTTPServer {
+  private static func server(
+    port: UInt16, _ loop: LoopExecutor, _ facade: Facade, _ underWay: Locked<Int>
+  ) throws -> HTTPServer {
     try HTTPServer(
-      HTTPServer.Settings(port: port, stopTimeout: .milliseconds(100)), loop: loop, logger: .silent,
-      handler: facade.handle)
+      HTTPServer.Settings(port: port, stopTimeout: .milliseconds(100)), loop: loop, logger: .silent
+    ) { request in
+      guard request.method != "GET" else { return await facade.handle(request) }
+      underWay.withLock { $0 += 1 }
+      defer { underWay.withLock { $0 -= 1 } }
+      return await facade.handle(request)
+    }
   }
 
   private func begin(_ server: HTTPServer, _ facade: Facade) {
@@ -76,7 +88,7 @@ final class FacadeHost: Sendable {
     await proxy.refuse()
     await end()
     let facade = try make(direct)
-    begin(try Self.server(port: port, loop, facade), facade)
+    begin(try Self.server(port: port, loop, facade, underWay), facade)
     try await beforeAccepting()
     try await proxy.accept()
   }

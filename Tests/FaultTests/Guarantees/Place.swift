@@ -11,6 +11,9 @@ protocol Place: Sendable {
   /// What stands for the service in memory; nil elsewhere.
   var memory: MemoryProvider? { get }
 
+  /// Writes that the service is carrying out now.
+  var writesUnderWay: Int { get }
+
   /// An account at the service, as the relay of this process has it.
   func account(webhook: String, clock: any FerryClock) throws(FerryError) -> any ChatProvider
   /// The same as a relay of its own is configured with it; nil in memory, which no other process can reach.
@@ -61,6 +64,7 @@ struct MemoryPlace: Place {
 
   var proxy: FaultProxy? { nil }
   var memory: MemoryProvider? { provider }
+  var writesUnderWay: Int { 0 }
 
   func account(webhook: String, clock: any FerryClock) -> any ChatProvider { provider }
   func configuration(webhook: String) -> String? { nil }

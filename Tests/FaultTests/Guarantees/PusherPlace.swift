@@ -44,6 +44,7 @@ final class PusherPlace: Place {
 
   var proxy: FaultProxy? { host.proxy }
   var memory: MemoryProvider? { nil }
+  var writesUnderWay: Int { host.writesUnderWay }
 
   func account(webhook: String, clock: any FerryClock) -> any ChatProvider {
     let settings = PusherAdapter.Settings(

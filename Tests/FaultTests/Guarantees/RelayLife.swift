@@ -63,8 +63,8 @@ final class InnerRelay: RelayLife {
     var accounts: [AccountName: any ChatProvider] = [:]
     for (index, place) in stage.places.enumerated() {
       accounts[Stage.names[index]] = Witness(
-        inner: try place.account(webhook: stage.webhook(index), clock: stage.clock), notes: stage.notes[index],
-        haste: stage.haste)
+        inner: try place.account(webhook: stage.webhook(index), clock: stage.clock), place: place,
+        notes: stage.notes[index], haste: stage.haste)
     }
     let bridge = Bridge(
       name: "b", routes: Bridge.mesh([stage.address(0), stage.address(1)]), mirror: Set(Bridge.Mirrored.allCases))

@@ -27,6 +27,7 @@ struct Witness: BatchingProvider, PreparingProvider, EditingProvider, DeletingPr
   }
 
   let inner: any ChatProvider
+  let place: any Place
   let notes: Locked<Notes>
   /// By how much the relay's clock is faster.
   let haste: Int
@@ -87,11 +88,18 @@ struct Witness: BatchingProvider, PreparingProvider, EditingProvider, DeletingPr
     return try await watched(messages) { () async throws(FerryError) in try await provider.post(messages, to: channel) }
   }
 
+  /// On a hurried clock a send is asked after too soon: the service of a busy machine may be about to act.
+  private func waitUntilSettled() async {
+    while place.writesUnderWay > 0, (try? await SystemClock().sleep(for: .milliseconds(5))) != nil {}
+  }
+
   func find(_ key: SendKey, in channel: ChannelID) async throws(FerryError) -> Finding {
-    try await inner.find(key, in: channel)
+    await waitUntilSettled()
+    return try await inner.find(key, in: channel)
   }
 
   func find(_ keys: [SendKey], in channel: ChannelID) async throws(FerryError) -> [Finding] {
+    await waitUntilSettled()
     if let provider = inner as? any BatchingProvider { return try await provider.find(keys, in: channel) }
     var findings: [Finding] = []
     for key in keys { findings.append(try await inner.find(key, in: channel)) }
