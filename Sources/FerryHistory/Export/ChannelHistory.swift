@@ -3,6 +3,7 @@ package import FerryCore
 /// A channel's past, read in pages from a place that can be written down.
 package protocol ChannelHistory: Sendable {
   var channel: ChannelID { get }
+  var scope: HistoryScope { get }
   /// Whether the place after the last page is one from which later things are read. Otherwise what changed is found by
   /// reading again.
   var goesOn: Bool { get }
@@ -45,6 +46,14 @@ package struct HistoryScope: Hashable, Sendable {
     self.avatars = avatars
   }
 
+  /// What was asked for, in words that differ when it does: a place in a history is one for this alone.
+  package var name: String {
+    let words = [
+      since.map { "since \($0.milliseconds)" }, until.map { "until \($0.milliseconds)" }, reads ? "reads" : nil,
+    ]
+    return words.compactMap { $0 }.joined(separator: " ")
+  }
+
   func takes(_ time: Timestamp?) -> Bool {
     guard let time else { return true }
     return (since.map { time >= $0 } ?? true) && (until.map { time < $0 } ?? true)
@@ -54,8 +63,8 @@ package struct HistoryScope: Hashable, Sendable {
 /// The history of an account that can tell its past.
 package struct AccountHistory: ChannelHistory {
   package let channel: ChannelID
+  package let scope: HistoryScope
   private let provider: any ChatProvider
-  private let scope: HistoryScope
 
   /// Throws `unsupported` when the account keeps no history.
   package init(_ provider: any ChatProvider, _ address: Address, _ scope: HistoryScope = .init()) throws(FerryError) {

@@ -7,7 +7,7 @@ package struct JournalHistory: ChannelHistory {
   package let channel: ChannelID
   private let journal: Journal
   private let address: Address
-  private let scope: HistoryScope
+  package let scope: HistoryScope
   private let files: @Sendable (AttachmentReference) async throws(FerryError) -> ByteStream
 
   /// `files` fetches attachments by the references in the events.

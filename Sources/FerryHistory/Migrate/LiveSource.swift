@@ -19,13 +19,16 @@ package actor LiveSource: ImportSource {
     let isLast: Bool
   }
 
-  static let place = "place"
-  static let complete = "complete"
+  /// The names under which the book keeps where this scope of the history stands.
+  private let place: String
+  private let complete: String
 
   package init(_ history: any ChannelHistory, book: WorkBook, patience: Patience) {
     self.history = history
     self.book = book
     self.patience = patience
+    place = "place \(history.scope.name)"
+    complete = "complete \(history.scope.name)"
   }
 
   package func next(limit: Int) async throws(FerryError) -> [Record] {
@@ -46,8 +49,8 @@ package actor LiveSource: ImportSource {
 
   private func begin() async throws(FerryError) {
     hasBegun = true
-    cursor = try await book.fact(Self.place).map { Cursor($0) }
-    guard !history.goesOn, try await book.fact(Self.complete) != nil else { return }
+    cursor = try await book.fact(place).map { Cursor($0) }
+    guard !history.goesOn, try await book.fact(complete) != nil else { return }
     rereading = Rereading(history, book: book, patience: patience)
   }
 
@@ -66,15 +69,15 @@ package actor LiveSource: ImportSource {
   package func settled() async throws(FerryError) {
     // Pages without records go with the next that has some, or are the end.
     guard let index = places.firstIndex(where: \.hasRecords) ?? places.indices.last else { return }
-    var place = places[index]
+    var reached = places[index]
     places.removeFirst(index + 1)
     if isAtEnd, !places.contains(where: \.hasRecords), let last = places.last {
-      place = last
+      reached = last
       places = []
     }
     var outcome = WorkBook.Outcome()
-    if let cursor = place.cursor { outcome.facts.append((Self.place, cursor.rawValue)) }
-    if place.isLast, !history.goesOn { outcome.facts.append((Self.complete, "1")) }
+    if let cursor = reached.cursor { outcome.facts.append((place, cursor.rawValue)) }
+    if reached.isLast, !history.goesOn { outcome.facts.append((complete, "1")) }
     try await book.commit(outcome)
   }
 }
@@ -137,6 +140,8 @@ struct Rereading {
       cursor = page.next
       reachedEnd = page.isLast
     } while !reachedEnd && steady < Self.window
+    // Where only some of the time was asked for, what was not met may well be there.
+    guard history.scope.since == nil, history.scope.until == nil else { return }
     try await book.spillDeletions(in: history.channel, since: reachedEnd ? nil : oldest)
   }
 }

@@ -17,7 +17,13 @@ struct ArchivePlace: Sendable {
   }
 
   func open(_ header: ArchiveHeader) throws(FerryError) -> ArchiveWriter {
-    try ArchiveWriter(folder: work ?? path, header: header)
+    let writer = try ArchiveWriter(folder: work ?? path, header: header)
+    guard writer.header.since == header.since, writer.header.until == header.until else {
+      throw FerryError(
+        .badRequest,
+        "\(path) was begun with another --since or --until. Use the same ones to add to it, or write a new archive.")
+    }
+    return writer
   }
 
   /// Once the archive is finished.

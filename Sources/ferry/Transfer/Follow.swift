@@ -71,9 +71,12 @@ struct Follow: Sendable {
     let settled = try await journal.settleImported(lane, from: ends.fromAddress)
     ends.session.logger.info("\(settled) messages came while the past was copied, and were in it")
     Terminal.error("The past is copied. Mirroring \(ends.fromText) to \(ends.toText) until interrupted.")
+    // Both may be channels of one account.
+    var accounts: [AccountName: any ChatProvider] = [ends.fromAddress.account: ends.from]
+    accounts[ends.toAddress.account] = ends.to
     let relay = try Relay(
       Relay.Settings(
-        accounts: [ends.fromAddress.account: ends.from, ends.toAddress.account: ends.to], bridges: [bridge],
+        accounts: accounts, bridges: [bridge],
         journal: journal, spool: spool, publicURL: ends.configuration?.relay.publicURL ?? "http://127.0.0.1:8090",
         logger: ends.session.logger.component("relay"), metrics: ends.session.metrics))
     await withTaskCancellationHandler {

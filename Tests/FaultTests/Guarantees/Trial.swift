@@ -190,7 +190,7 @@ private actor TrialRun {
       found.append(
         Judgement(
           said, from: source, to: destination, shown: try await stage.places[destination].shown(),
-          gaps: gaps, dead: Int(lane?["dead"]?.integer ?? 0)))
+          gaps: gaps, dead: Int(lane?["dead"]?.integer ?? 0), mayNote: trial.fault.isLong))
     }
     return found
   }

@@ -107,7 +107,8 @@ extension ChatWriter {
     outgoing.replyTo = past.replyTo.map { $0.id ?? MessageID(Self.objectID($0.key, in: channel)) }
     var row = try changes(outgoing)
     var mark = mark(outgoing)
-    mark.edited = edited.map { FerryMark.Edit($0, of: past.text) }
+    // At zero where there was none: a row that is saved a second time, after an interruption, would pass for edited.
+    mark.edited = FerryMark.Edit(edited ?? Timestamp(milliseconds: 0), of: past.text)
     mark.isAction = past.isAction
     mark.time = exact?.milliseconds
     mark.system = past.system

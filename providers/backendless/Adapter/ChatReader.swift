@@ -84,9 +84,9 @@ struct ChatReader: Sendable {
     message.attachments = picture.map { [attachment($0, mark)] } ?? []
     message.attributes = attributes(of: content, mark)
     let updated = created == nil ? nil : content["updated"]?.integer
-    if let edit = mark?.edited, edit.isOf(message.text), let edited = Self.time(.integer(edit.time)) {
-      message.edited = edited
-      message.revision = Int(clamping: edit.time)
+    if let edit = mark?.edited, edit.isOf(message.text) {
+      message.edited = Self.time(.integer(edit.time))
+      message.revision = message.edited == nil ? 0 : Int(clamping: edit.time)
     } else if let updated, let edited = Self.time(.integer(updated)) {
       message.edited = edited
       message.revision = Int(clamping: updated)
