@@ -1,3 +1,3 @@
 #pragma once
+// Only for the constants: the library is loaded when it is first needed.
 #include <archive.h>
-#include <archive_entry.h>

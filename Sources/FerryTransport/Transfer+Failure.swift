@@ -55,6 +55,11 @@ extension Transfer {
     case CURLE_TOO_MANY_REDIRECTS:
       return FerryError(
         .badData, "\(url.place) redirects more than \(request.redirects) times.", didNotAct: false, cause: cause)
+    case CURLE_UNSUPPORTED_PROTOCOL where attempts > followed:
+      // A request was made there, so the address was right: libcurl says this of an answer that is no HTTP, too.
+      return FerryError(
+        .badData, "\(url.place) answered with something that is no HTTP.", retry: .now, didNotAct: isCertain,
+        cause: cause)
     case CURLE_UNSUPPORTED_PROTOCOL, CURLE_URL_MALFORMAT:
       return FerryError(
         .badRequest, "\(url.place) leads to an address that is neither http nor https.", didNotAct: isCertain,

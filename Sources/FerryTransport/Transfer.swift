@@ -34,7 +34,7 @@ final class Transfer {
   private(set) var isRepeated = false
   private var headers: HTTPHeaders = [:]
   private var headerBytes = 0
-  private var followed = 0
+  private(set) var followed = 0
   /// How often a request went out, or was about to.
   private(set) var attempts = 0
   private var isReceivingPaused = false

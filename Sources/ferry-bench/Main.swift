@@ -22,6 +22,7 @@ struct Main {
     ("image", Benchmarks.largeImage),
     ("slow-leg", Benchmarks.besideASlowLeg),
     ("verify", { try await VerifyLoad.run(messages: 1_000_000) }),
+    ("history-archive", { try await HistoryArchive.run(messages: 1_000_000) }),
   ]
 
   static func main() async {

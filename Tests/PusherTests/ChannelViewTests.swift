@@ -147,6 +147,8 @@ import Testing
 
   @Test func `typing comes and goes`() async throws {
     try await Self.playing { scene in
+      // A reader is told of typing once it has caught up.
+      _ = try await scene.posted("hello", as: "1")
       try await scene.service.trigger("user_typing", on: "chatroom", data: #"{"sender":"pete"}"#)
       let typing = try await scene.nextTyping()
       #expect(typing.on && typing.by.name == "pete")
@@ -158,6 +160,8 @@ import Testing
   @Test func `client events are seen too, and as the user whom the service vouches for`() async throws {
     try await Self.playing { scene in
       try scene.view.watch("presence-room")
+      // A reader is told of typing once it has caught up.
+      _ = try await scene.posted("hello", as: "1")
       let client = try await scene.service.connect()
       try await client.subscribe("presence-room", as: "u1")
       client.send(#"{"event":"client-typing","channel":"presence-room","data":{"name":"somebody"}}"#)

@@ -108,6 +108,18 @@ import Testing
     #expect(message.text == "new")
   }
 
+  @Test func `of two edits in one millisecond the later counts`() throws {
+    var memory = MessageMemory()
+    let revisions = try (1...3).map { number -> Int in
+      let frame = try #require(
+        Frame(text: #"{"event":"message_updated","channel":"chatroom","data":"{\"ID\":7,\"text\":\"\#(number)\"}"}"#))
+      let reading = reader.read(frame, in: "chatroom", unique: "1.2#\(number)", now: Self.now, memory: &memory).first
+      guard case .event(let event) = reading, case .edited(let message) = event.kind else { return 0 }
+      return message.revision
+    }
+    #expect(revisions[0] > 0 && revisions[0] < revisions[1] && revisions[1] < revisions[2])
+  }
+
   @Test func `an edit without a revision is an edit of its own`() throws {
     let event = try event("message:update", #"{"id":7,"text":"old again"}"#)
     #expect(event.key == "e:1.2#3")

@@ -190,7 +190,7 @@ private actor CheckWorker {
     let orphans = try await index.orphans()
     if orphans.count > 0 {
       report.notes.append(
-        "\(orphans.count) replies answer messages that are not in the archive, the first at \(orphans.first).")
+        "\(orphans.count) messages that are answered are not in the archive; the first answer is at \(orphans.first).")
     }
     let strangers = try await index.strangers()
     if strangers.count > 0 {

@@ -1,4 +1,3 @@
-import CArchive
 package import FerryCore
 import FerryRuntime
 import Glibc
@@ -40,11 +39,13 @@ private actor Packer {
     var isWhole = false
     defer { if !isWhole { unlink(temporary) } }
     let name = path.split(separator: "/").last.map(String.init) ?? "archive"
-    let tar = try TarWriter(temporary, root: name.hasSuffix(".tar") ? String(name.dropLast(4)) : name)
+    let root = name.hasSuffix(".tar") ? String(name.dropLast(4)) : name
+    let file = try DiskFile(temporary, flags: O_RDWR | O_CREAT | O_TRUNC)
+    let tar = try PackedFile(temporary, .tar)
     let time = try files.header().created
     func add(_ name: String) throws(FerryError) {
       guard written.insert(name).inserted, let file = try files.open(name) else { return }
-      try tar.add(name, file, time: time)
+      try tar.add("\(root)/\(name)", file, time: time)
     }
     try add(ArchiveLayout.header)
     for number in try files.segments() {
@@ -56,6 +57,7 @@ private actor Packer {
     for name in try files.names() where name.hasPrefix("data/") { try add(name) }
     for name in try files.names() { try add(name) }
     try tar.finish()
+    try file.sync()
     guard rename(temporary, path) == 0 else { throw DiskFile.failure(path) }
     isWhole = true
     try DiskFile.syncFolder(of: path)
@@ -91,61 +93,5 @@ private actor Packer {
       }
       return nil
     }
-  }
-}
-
-/// A tar being written through libarchive. Not safe to share.
-private final class TarWriter {
-  private let path: String
-  private let root: String
-  private let handle: OpaquePointer
-  private let file: DiskFile
-  private let descriptor: Int32
-
-  init(_ path: String, root: String) throws(FerryError) {
-    self.path = path
-    self.root = root
-    file = try DiskFile(path, flags: O_RDWR | O_CREAT | O_TRUNC)
-    descriptor = open(path, O_WRONLY | O_CLOEXEC)
-    guard descriptor >= 0, let handle = archive_write_new() else { throw DiskFile.failure(path) }
-    self.handle = handle
-    // Old headers, and the modern ones only where a name or size needs them.
-    archive_write_set_format_pax_restricted(handle)
-    guard archive_write_open_fd(handle, descriptor) == ARCHIVE_OK else { throw failure() }
-  }
-
-  deinit {
-    archive_write_free(handle)
-    close(descriptor)
-  }
-
-  func add(_ name: String, _ source: OpenFile, time: Timestamp) throws(FerryError) {
-    guard let entry = archive_entry_new() else { throw failure() }
-    defer { archive_entry_free(entry) }
-    archive_entry_set_pathname(entry, "\(root)/\(name)")
-    archive_entry_set_size(entry, source.size)
-    archive_entry_set_filetype(entry, UInt32(Glibc.S_IFREG))
-    archive_entry_set_perm(entry, 0o644)
-    archive_entry_set_mtime(entry, time_t(time.milliseconds / 1000), 0)
-    guard archive_write_header(handle, entry) == ARCHIVE_OK else { throw failure() }
-    var size: Int64 = 0
-    while let piece = try source.read(256 << 10) {
-      guard archive_write_data(handle, piece, piece.count) == piece.count else { throw failure() }
-      size += Int64(piece.count)
-    }
-    guard size == source.size else { throw FerryError(.conflict, "\(name) was changed while it was packed.") }
-  }
-
-  func finish() throws(FerryError) {
-    guard archive_write_close(handle) == ARCHIVE_OK else { throw failure() }
-    try file.sync()
-  }
-
-  private func failure() -> FerryError {
-    let cause = archive_error_string(handle).map { String(cString: $0) }
-    let isFull = archive_errno(handle) == ENOSPC
-    return FerryError(
-      .storage, isFull ? "The disk is full: \(path) cannot be written." : "\(path) cannot be written.", retry: .now,
-      cause: cause)
   }
 }

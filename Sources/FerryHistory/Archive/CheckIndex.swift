@@ -42,18 +42,11 @@ final class CheckIndex: Sendable {
     case .person(let person):
       return [Note(kind: .person, key: FoldIndex.hash(person.id.rawValue), place: "")]
     case .message(let message), .edit(let message):
-      let channel = message.channel.rawValue
       var notes: [Note] = []
-      if case .message = record {
-        let key = FoldIndex.hash(channel, message.message.id.rawValue)
-        notes.append(Note(kind: .message(channel: FoldIndex.hash(channel)), key: key, place: ""))
-      }
+      if case .message = record { notes.append(note(of: message)) }
       let author = FoldIndex.hash(message.message.author.id.rawValue)
       notes.append(Note(kind: .author, key: author, place: line.place.description))
-      if let root = message.message.replyTo {
-        let key = FoldIndex.hash(channel, root.rawValue)
-        notes.append(Note(kind: .reply, key: key, place: line.place.description))
-      }
+      if let reply = replyNote(of: message, at: line.place.description) { notes.append(reply) }
       for (index, attachment) in message.message.attachments.enumerated()
       where message.file(at: index).status == .present {
         // A digest that is none is looked for in vain, and named.
@@ -63,6 +56,18 @@ final class CheckIndex: Sendable {
       return notes
     default: return []
     }
+  }
+
+  static func note(of record: MessageRecord) -> Note {
+    let channel = record.channel.rawValue
+    let key = FoldIndex.hash(channel, record.message.id.rawValue)
+    return Note(kind: .message(channel: FoldIndex.hash(channel)), key: key, place: "")
+  }
+
+  /// Nil of what answers nothing.
+  static func replyNote(of record: MessageRecord, at place: String) -> Note? {
+    guard let root = record.message.replyTo else { return nil }
+    return Note(kind: .reply, key: FoldIndex.hash(record.channel.rawValue, root.rawValue), place: place)
   }
 
   func add(_ notes: [Note]) async throws(FerryError) {

@@ -14,6 +14,9 @@ final class LineReader {
   /// Lines read so far.
   private(set) var count = 0
 
+  /// The line was found to be too long; `skipLine` passes over it.
+  private(set) var isWithinLine = false
+
   private static let pieceSize = 256 << 10
 
   /// Reads up to `end` bytes of the file.
@@ -36,6 +39,7 @@ final class LineReader {
         return (line, true)
       }
       guard buffer.count - start <= Record.longestLine else {
+        isWithinLine = true
         throw FerryError(.badData, "The line is longer than \(Record.longestLine >> 20) MiB.")
       }
       if isAtEnd {
@@ -49,6 +53,24 @@ final class LineReader {
       searched = buffer.count - start
       buffer.removeSubrange(..<start)
       start = 0
+      try fill()
+    }
+  }
+
+  /// Passes over the rest of a line that was too long.
+  func skipLine() throws(FerryError) {
+    isWithinLine = false
+    while true {
+      if let end = newline(from: start) {
+        offset += Int64(end - start) + 1
+        start = end + 1
+        count += 1
+        return
+      }
+      offset += Int64(buffer.count - start)
+      buffer = []
+      start = 0
+      if isAtEnd { return }
       try fill()
     }
   }

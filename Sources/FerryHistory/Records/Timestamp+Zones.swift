@@ -3,7 +3,7 @@ package import FerryCore
 extension Timestamp {
   /// `2024-02-02T08:00:00Z`, with a fraction of any length (what is finer than a millisecond is cut off) and any zone.
   ///
-  /// Source: RFC 3339, 5.6. Nil for anything else; a fortieth of the time that Foundation takes.
+  /// Source: RFC 3339, 5.6. Nil for anything else. By hand because every record has one or more.
   package init?(rfc3339 text: String) {
     var text = text
     guard let milliseconds = text.withUTF8({ Self.milliseconds(rfc3339: $0) }) else { return nil }

@@ -14,6 +14,7 @@ enum Export {
       .init("until", "TIME", "only what happened before"),
       .init("no-attachments", nil, "leave files out"),
       .init("max-attachment", "SIZE", "leave out files larger than that (1 GiB)"),
+      .init("format", "NAME", "what FILE becomes: archive (if not given) or slack"),
       .init("include", "WHAT", "also take what is left out otherwise: reads, avatars"),
     ] + TransferRun.options + [
       WorkFolder.option, Commands.jsonOption, Commands.configOption, Commands.verboseOption,
@@ -24,6 +25,8 @@ enum Export {
       themselves. It is a BagIt bag of JSON Lines: it can be read and checked without Ferry, and 'ferry verify FILE' checks
       it with Ferry. What deleted messages said is left out.
 
+      With '--format slack' FILE is an export as Slack's, a zip or a new folder, which Mattermost, Rocket.Chat and Zulip import.
+
       Run again, it adds only what is new, late edits and deletions included.
 
       Pusher keeps no history. What a relay has mirrored is in its journal: ferry export journal:site:chatroom FILE
@@ -33,6 +36,7 @@ enum Export {
       Examples:
         ferry export support:lobby lobby.ferry
         ferry export here:lobby lobby.tar --since 2026-01-01 --no-attachments
+        ferry export here:lobby lobby.zip --format slack
 
       \(Commands.addressNotes)
       """,
@@ -50,7 +54,7 @@ enum Export {
     settings.attachmentBytes = try Sizes.parse(arguments, "max-attachment", default: 1 << 30)
     let exporterSettings = settings
     let folder = try WorkFolder(arguments, beside: file)
-    let place = ArchivePlace(file, in: folder)
+    let place = try ArchivePlace(file, in: folder, arguments)
     return try await run.run { () async throws(FerryError) in
       let book = source.history.goesOn ? nil : try folder.book("export", Ends.plain(text))
       defer {

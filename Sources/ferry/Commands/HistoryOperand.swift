@@ -7,7 +7,7 @@ import Glibc
 /// Something with a history in it, as the command line names it: an address, an archive, a file of another format.
 struct HistoryOperand: Sendable {
   static let options: [Command.Option] = [
-    .init("format", "NAME", "what files are: archive, jsonl, ... (found out by itself)"),
+    .init("format", "NAME", "what files are: archive, jsonl, slack (found out by itself)"),
     .init("fields", "MAP", "which members of JSON Lines mean what: time=ts,author=user,..."),
   ]
 

@@ -9,7 +9,7 @@ enum Import {
     name: "import", positional: ["FILE", "ADDRESS"],
     summary: "Write an archive's messages into a channel, as of their own time.",
     options: [
-      .init("format", "NAME", "what FILE is: archive or jsonl (found out by itself)"),
+      .init("format", "NAME", "what FILE is: archive, jsonl or slack (found out by itself)"),
       .init("fields", "MAP", "which members of JSON Lines mean what: time=ts,author=user,..."),
       .init("channel", "NAME", "which channel of FILE, when it holds several"),
       .init(

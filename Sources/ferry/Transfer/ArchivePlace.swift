@@ -1,15 +1,19 @@
 import FerryCore
 import FerryHistory
 
-/// Where an archive is written: a folder, or one file that is packed from a folder among the work files. That folder stays,
-/// so that the next export can add to it.
+/// Where an archive is written: a folder, or one file that is made from a folder among the work files: a tar, or another
+/// service's format. That folder stays, so that the next export can add to it.
 struct ArchivePlace: Sendable {
   private let path: String
   private let work: String?
+  private let isSlack: Bool
 
-  init(_ path: String, in folder: WorkFolder) {
+  init(_ path: String, in folder: WorkFolder, _ arguments: Arguments) throws {
     self.path = path
-    work = path.lowercased().hasSuffix(".tar") ? folder.path + "/archive" : nil
+    let format = arguments["format"] ?? "archive"
+    guard ["archive", "slack"].contains(format) else { throw arguments.fail("--format is archive or slack") }
+    isSlack = format == "slack"
+    work = isSlack || path.lowercased().hasSuffix(".tar") ? folder.path + "/archive" : nil
   }
 
   func open(_ header: ArchiveHeader) throws(FerryError) -> ArchiveWriter {
@@ -24,6 +28,11 @@ struct ArchivePlace: Sendable {
 
   /// Once the archive is finished.
   func close() async throws(FerryError) {
-    if let work { try await ArchiveTar.pack(work, into: path) }
+    guard let work else { return }
+    if isSlack {
+      _ = try await SlackExport.write(try await FoldedRecords(work), to: path)
+    } else {
+      try await ArchiveTar.pack(work, into: path)
+    }
   }
 }

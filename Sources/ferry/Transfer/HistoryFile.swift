@@ -3,7 +3,7 @@ import FerryHistory
 
 /// A file or folder with somebody's past in it.
 struct HistoryFile: Sendable {
-  enum Format: String, Sendable, CaseIterable { case archive, jsonl }
+  enum Format: String, Sendable, CaseIterable { case archive, jsonl, slack }
 
   let path: String
   let format: Format
@@ -20,7 +20,8 @@ struct HistoryFile: Sendable {
     if let map = arguments["fields"] {
       guard let given = JSONLinesSource.Fields(map) else {
         throw arguments.fail(
-          "--fields is a list such as time=ts,author=user, of time, kind, author, text, id and reply_to")
+          "--fields is a list such as time=ts,author=user, of time, kind, author, author_id, text, id, channel, edited, "
+            + "reply_to and thread")
       }
       fields = given
     }
@@ -30,7 +31,7 @@ struct HistoryFile: Sendable {
       let header = try ArchiveReader(path).header
       source = Address(header.source) ?? Address(account: "archive", channel: ChannelID(header.id))
       identity = header.id
-    case .jsonl:
+    case .jsonl, .slack:
       let name = path.split(separator: "/").last.map(String.init) ?? path
       source = Address(account: AccountName(format.rawValue), channel: ChannelID(name))
       identity = source.description
@@ -40,6 +41,7 @@ struct HistoryFile: Sendable {
   private static func format(of path: String, _ arguments: Arguments) throws -> Format {
     guard let name = arguments["format"] else {
       let lower = path.lowercased()
+      if lower.hasSuffix(".zip") { return .slack }
       return lower.hasSuffix(".jsonl") || lower.hasSuffix(".ndjson") ? .jsonl : .archive
     }
     guard let format = Format(rawValue: name) else {
@@ -53,6 +55,7 @@ struct HistoryFile: Sendable {
     switch format {
     case .archive: try ArchiveReader(path)
     case .jsonl: try JSONLinesSource(path, channel: source.channel, fields: fields)
+    case .slack: try SlackSource(path)
     }
   }
 

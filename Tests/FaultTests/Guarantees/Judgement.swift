@@ -9,10 +9,11 @@ struct Judgement: Sendable {
   var isClean: Bool { broken.isEmpty }
 
   /// `gaps` are the times in which the source could not be heard and keeps nothing: reported, so not lost. `dead` counts
-  /// the deliveries to this side that wait for a person.
+  /// the deliveries to this side that wait for a person. With `mayNote` a picture may be a note in its message (G7): its source was
+  /// away for as long as the relay waits for one.
   init(
     _ said: [Conversation.Said], from source: Int, to destination: Int, shown: [ShownMessage],
-    gaps: [ClosedRange<Timestamp>], dead: Int
+    gaps: [ClosedRange<Timestamp>], dead: Int, mayNote: Bool
   ) {
     let excused = { (one: Conversation.Said) in one.times.contains { time in gaps.contains { $0.overlaps(time) } } }
     let groups = Self.groups(shown, of: source)
@@ -27,9 +28,14 @@ struct Judgement: Sendable {
       }
       if texts.isEmpty {
         if !excused(one) { lost.append(one.token) }
-      } else if count[one.token] == 1, texts.joined(separator: "") != one.text, !excused(one) {
+      } else if count[one.token] == 1, texts.joined(separator: "") != one.text, !excused(one),
+        !(mayNote && texts.joined(separator: "").hasPrefix(one.text + "\n[a.png could not be copied: "))
+      {
         let what = "\(one.token) reads \(texts.joined(separator: "").prefix(120)) in \(texts.count) parts"
         blame(one.isLong ? 9 : one.picture != nil ? 7 : 4, what)
+      }
+      if one.picture != nil, mayNote, shown.contains(where: { $0.text.contains("[a.png could not be copied: ") }) {
+        continue
       }
       if let picture = one.picture, !texts.isEmpty, !excused(one) {
         let there = shown.reduce(0) { $0 + $1.pictures.count { $0 == picture } }

@@ -79,7 +79,7 @@ struct EventReader: Sendable {
     message.edited = edited ?? occurrence.now
     // Pusher tells everything once, so an edit that bears no number is another than every edit before it, even when
     // the text is an earlier one's.
-    message.revision = revision ?? Int(clamping: message.edited?.milliseconds ?? 1)
+    message.revision = revision ?? memory.nextEdit(at: Int(clamping: message.edited?.milliseconds ?? 1))
     message.time = time ?? occurrence.now
     memory.note(id, in: occurrence.channel, row(occurrence, message), isNew: false)
     let key = revision.map { "e:\(id):\($0)" } ?? "e:\(occurrence.unique)"

@@ -3,6 +3,15 @@ import FerryCore
 /// What was said lately, as far as later events can only be understood by it: kept in this process, for the last
 /// few hundred messages.
 struct MessageMemory: Sendable {
+  private var lastEdit = 0
+
+  /// A number for an edit that bears none: its time, unless that of an edit before it was as late. Two within a
+  /// millisecond, or after the clock was put back, are two edits all the same, of which the later counts.
+  mutating func nextEdit(at milliseconds: Int) -> Int {
+    lastEdit = max(lastEdit == .max ? lastEdit : lastEdit + 1, milliseconds)
+    return lastEdit
+  }
+
   private struct Key: Hashable {
     let channel: ChannelID
     let id: MessageID
