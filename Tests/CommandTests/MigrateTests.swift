@@ -85,7 +85,8 @@ import Testing
       let source = try await ferry.run("migrate", server.pusher("chatroom"), server.local("x"))
       #expect(source.code == 69)
       #expect(source.errors.contains("journal:"))
-      let destination = try await ferry.run("migrate", server.local("lobby"), server.pusher("chatroom"))
+      let destination = try await ferry.run(
+        "migrate", server.local("lobby"), server.pusher("chatroom"), "--state", ferry.folder + "/s")
       #expect(destination.code != 0)
       let same = try await ferry.run("migrate", server.local("lobby"), server.local("lobby"))
       #expect(same.code == 64)
