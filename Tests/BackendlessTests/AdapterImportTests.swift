@@ -1,3 +1,4 @@
+import FerryChat
 import FerryCore
 import FerryRuntime
 import FerryTestKit
