@@ -48,7 +48,7 @@ import Testing
       #expect(outcome.code == 65, "\(outcome.errors)")
       #expect(try json(outcome.output)["messages"] == 2)
       let lines = String(decoding: FileManager.default.contents(atPath: report) ?? Data(), as: UTF8.self)
-      #expect(lines.contains("log.jsonl:2"))
+      #expect(lines.contains("log.jsonl, line 2"))
       let history = try await ferry.run("history", server.local("log"), "--json")
       let messages = try history.output.split(separator: "\n").map { try json(String($0)) }
       #expect(messages.map { $0["time"]?.string } == ["2016-08-05T03:10:50.000Z", "2016-08-05T03:10:51.000Z"])

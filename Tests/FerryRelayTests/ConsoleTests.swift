@@ -148,8 +148,11 @@ private struct Asker: Sendable {
     try await rig.relaying { relay, journal in
       let asker = try Asker(relay)
       rig["there"].failNext(5, with: refused)
-      for number in 1...5 { rig.say("text \(number)", at: "here") }
-      try await until { try await journal.counts().values.contains { $0.dead == 5 } }
+      // One by one: several in one request would fail together, and then each alone.
+      for number in 1...5 {
+        rig.say("text \(number)", at: "here")
+        try await until { try await journal.counts().values.contains { $0.dead == number } }
+      }
       let all = try await asker.json("dead")
       let letters = try #require(all["letters"]?.array)
       let ids = letters.compactMap { $0["id"]?.integer }
