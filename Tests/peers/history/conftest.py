@@ -6,7 +6,7 @@ import pytest
 sys.path.insert(0, str(pathlib.Path(__file__).parents[1]))
 sys.path.insert(0, str(pathlib.Path(__file__).parent))
 
-from four import Services  # noqa: E402
+from moving import Services  # noqa: E402
 
 
 @pytest.fixture

@@ -8,7 +8,7 @@ import time
 
 import pytest
 
-from four import interrupt, wait_for
+from moving import interrupt, wait_for
 
 CHATLOG = pathlib.Path(os.environ.get("FERRY_CHATLOG", "/work/shared/data/chatlog.jsonl"))
 START = 1470366650123

@@ -9,7 +9,7 @@ import urllib.request
 
 import pytest
 
-from four import TOKEN
+from moving import TOKEN
 
 MESSAGES = int(os.environ.get("FERRY_VERIFY_MESSAGES", "2000"))
 IMAGES = int(os.environ.get("FERRY_VERIFY_IMAGES", "50"))
