@@ -197,7 +197,7 @@ def test_a_double_click_on_a_reaction_settles_on_the_servers_state(people, servi
     expect(chips.first).to_have_text("👍2")
     open_menu(page, "nice").locator("[data-emoji='😂']").click()
     eventually(page, lambda: settled(service, room).get("😂") == ["bob"])
-    assert len(chips.all()) == 3
+    expect(chips).to_have_count(3)
 
 
 def test_a_press_on_a_reaction_counts_though_it_changes_meanwhile(people, service, room):

@@ -9,8 +9,9 @@ import time
 import pytest
 
 from moving import interrupt, wait_for
+from served import ROOT
 
-CHATLOG = pathlib.Path(os.environ.get("FERRY_CHATLOG", "/work/shared/data/chatlog.jsonl"))
+CHATLOG = pathlib.Path(os.environ.get("FERRY_CHATLOG") or ROOT.parent / "shared/data/chatlog.jsonl")
 START = 1470366650123
 PEOPLE = [{"id": "ada", "name": "ada"}, {"id": "u2", "name": "bob ü"}, {"id": "c", "name": "cid"}]
 ODD = ["plain", " spaces ", "two\nlines", "e\u0301 \u00e9", "👩‍👩‍👧‍👦", "\"quotes\" \\ {}", "<b>&amp;</b>", "0"]
