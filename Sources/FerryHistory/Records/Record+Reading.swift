@@ -226,7 +226,7 @@ extension FieldReader {
     var part = 0
     var parts: Int?
     if let numbers = try fields.array("part") {
-      guard (1...2).contains(numbers.count), let number = numbers[0].integer, (1...Int64(Int32.max)).contains(number)
+      guard (1...2).contains(numbers.count), let number = numbers[0].integer, (1...(1 << 53)).contains(number)
       else { throw Self.wrong("part", "the number of a part and the count of parts") }
       part = Int(number) - 1
       parts = numbers.dropFirst().first?.integer.map { Int(clamping: $0) }

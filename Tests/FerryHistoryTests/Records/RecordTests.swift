@@ -37,6 +37,14 @@ import Testing
   private static let records: [Record] = [
     .message(message), .edit(message),
     .message(MessageRecord(channel: "C1", message: Message(id: "m", author: ada, text: "", time: time))),
+    // Files that travel apart are numbered by their content.
+    .message(
+      MessageRecord(
+        channel: "C1",
+        message: Message(
+          id: "m", author: ada, text: "", time: time,
+          stamp: Stamp(bridge: "b", origin: stamp.origin, id: "1", part: 1 << 32))
+      )),
     .channel(
       ChannelRecord(
         id: "C1", name: "lobby", type: "public", topic: "t", members: ["U1"], created: time, attributes: ["a": 1],

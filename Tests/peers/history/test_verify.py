@@ -61,7 +61,7 @@ def fill(services, room):
 
 
 def verify(services, *arguments, code=0):
-    account = json.loads(services.run("verify", *arguments, "--json", code=None))
+    account = json.loads(services.run("verify", *arguments, "--json", code=code))
     assert account["ok"] == (code == 0), json.dumps(account, indent=1)[:6000]
     return account
 
