@@ -88,8 +88,15 @@ extension ChatTransaction {
   private func bring(_ item: PastItem, into room: ChannelID, row: Int64) throws {
     switch item.kind {
     case .message: return
-    case .join(let member): try join(member, room, by: .owner, stamp: item.stamp)
-    case .leave(let member): try leave(member.id, room, by: .owner, stamp: item.stamp)
+    // The past is kept as it was told, also who came twice or left without having come.
+    case .join(let member):
+      if try !join(member, room, by: .owner, stamp: item.stamp) {
+        try log(.joined(Membership(member: member, stamp: item.stamp)), of: room, row: row)
+      }
+    case .leave(let member):
+      if try !leave(member.id, room, by: .owner, stamp: item.stamp) {
+        try log(.left(Membership(member: member, stamp: item.stamp)), of: room, row: row)
+      }
     case .edit(let reference, let past):
       guard let id = try liveID(of: reference, in: room, row: row) else { return }
       let change = Change(

@@ -37,6 +37,7 @@ struct Arguments: Sendable {
         let hint = suggestion(name, among: command.options.map(\.name))
         throw UsageError("there is no option --\(name)\(hint)", self.hint)
       }
+      guard values[name] == nil || option.value == nil else { throw UsageError("--\(name) is given twice", hint) }
       if body.contains("=") {
         guard option.value != nil else { throw UsageError("--\(name) takes no value", hint) }
         values[name] = String(body.dropFirst(name.count + 1))

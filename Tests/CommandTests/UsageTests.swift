@@ -33,6 +33,7 @@ import Testing
     (["post", "a:b", "text", "more"], "\"more\" is one argument too many"),
     (["post", "a:b", "text", "--ass", "me"], "there is no option --ass; did you mean \"as\"?"),
     (["post", "a:b", "text", "--as"], "--as needs a value"),
+    (["post", "a:b", "text", "--image", "a.png", "--image", "b.png"], "--image is given twice"),
     (["history", "a:b", "--json=yes"], "--json takes no value"),
     (["tail", "lobby"], "\"lobby\" is not an address; write account:channel or a URL"),
     (["tail", "irc://x/y"], "no provider understands this kind of URL; see 'ferry providers'"),
