@@ -4,8 +4,9 @@ import time
 
 import pytest
 from bridge import wait_until
-from corners import NAMES, corners, digest
+from corners import NAMES, corners
 from four import Four
+from watching import digest
 
 
 @pytest.fixture
