@@ -71,7 +71,7 @@ let package = Package(
     .target(
       name: "FerryPages", dependencies: ["FerryCore", "FerryRuntime", "FerryTransport"],
       resources: ["chat", "console", "start"].flatMap(pageFiles)),
-    module("FerryTestKit", ["FerryCore", "FerryRuntime"]),
+    module("FerryTestKit", ["FerryCore", "FerryRuntime", "FerryTransport"]),
 
     .executableTarget(
       name: "ferry",

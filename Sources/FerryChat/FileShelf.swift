@@ -49,7 +49,7 @@ actor FileShelf {
   func store(_ stream: ByteStream, limit: Int64, expectedSHA256: String?) async throws(FerryError) -> Kept {
     if let size = stream.size, size > limit { throw Self.tooLarge(limit) }
     let temporary = "\(folder)/unfinished/\(Crypto.randomHex(bytes: 16))"
-    let file = try DiskFile(path: temporary, flags: O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC)
+    let file = try Self.file(temporary, flags: O_WRONLY | O_CREAT | O_EXCL)
     var isKept = false
     defer { if !isKept { unlink(temporary) } }
 
@@ -73,15 +73,15 @@ actor FileShelf {
     }
     try file.sync()
     let path = "\(folder)/\(sha256)"
-    guard rename(temporary, path) == 0 else { throw DiskFile.failure(path) }
+    guard rename(temporary, path) == 0 else { throw Self.failure(path) }
     isKept = true
-    try DiskFile(path: folder, flags: O_RDONLY | O_DIRECTORY | O_CLOEXEC).sync()
+    try Self.file(folder, flags: O_RDONLY | O_DIRECTORY).sync()
     return Kept(sha256: sha256, size: size, head: head)
   }
 
   func open(_ sha256: String, mediaType: String) throws(FerryError) -> ByteStream {
     guard Self.isName(sha256) else { throw FerryError(.notFound, "There is no such file.") }
-    let file = try DiskFile(path: "\(folder)/\(sha256)", flags: O_RDONLY | O_CLOEXEC)
+    let file = try Self.file("\(folder)/\(sha256)")
     return ByteStream(size: try file.size(), mediaType: mediaType) { [self] () async throws(FerryError) in
       try await read(file)
     }
@@ -92,58 +92,13 @@ actor FileShelf {
   private static func tooLarge(_ limit: Int64) -> FerryError {
     FerryError(.tooLarge, "The file is larger than the limit of \(limit) bytes.")
   }
-}
 
-/// An open file, closed with its last reference.
-private final class DiskFile: Sendable {
-  private let descriptor: Int32
-  private let path: String
-
-  init(path: String, flags: Int32) throws(FerryError) {
-    self.path = path
-    descriptor = open(path, flags, 0o600)
-    guard descriptor >= 0 else { throw Self.failure(path) }
+  private static func file(_ path: String, flags: Int32 = O_RDONLY) throws(FerryError) -> DiskFile {
+    try DiskFile(path, flags: flags, followsLinks: true, failure: failure)
   }
 
-  deinit { close(descriptor) }
-
-  func write(_ bytes: [UInt8]) throws(FerryError) {
-    var written = 0
-    while written < bytes.count {
-      let count = bytes.withUnsafeBytes { buffer in
-        Glibc.write(descriptor, buffer.baseAddress?.advanced(by: written), buffer.count - written)
-      }
-      if count < 0, errno == EINTR { continue }
-      guard count >= 0 else { throw Self.failure(path) }
-      written += count
-    }
-  }
-
-  /// Nil at the end.
-  func read(upTo limit: Int) throws(FerryError) -> [UInt8]? {
-    while true {
-      var count = 0
-      let bytes = [UInt8](unsafeUninitializedCapacity: limit) { buffer, initialized in
-        count = Glibc.read(descriptor, buffer.baseAddress, limit)
-        initialized = max(count, 0)
-      }
-      if count < 0, errno == EINTR { continue }
-      guard count >= 0 else { throw Self.failure(path) }
-      return count == 0 ? nil : bytes
-    }
-  }
-
-  func sync() throws(FerryError) {
-    guard fsync(descriptor) == 0 else { throw Self.failure(path) }
-  }
-
-  func size() throws(FerryError) -> Int64 {
-    var status = stat()
-    guard fstat(descriptor, &status) == 0 else { throw Self.failure(path) }
-    return Int64(status.st_size)
-  }
-
-  static func failure(_ path: String) -> FerryError {
+  /// Clients are told, so it names no path.
+  @Sendable private static func failure(_: String) -> FerryError {
     switch errno {
     case ENOENT: FerryError(.notFound, "There is no such file.")
     case ENOSPC, EDQUOT:

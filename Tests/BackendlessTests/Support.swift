@@ -215,20 +215,6 @@ struct Listener: Sendable {
   func close() { socket.close(code: 1000, reason: "") }
 }
 
-extension WebSocket {
-  func nextText() async throws -> String {
-    guard case .text(let text) = await next() else {
-      throw FerryError(.unavailable, "the socket closed with \(closing?.code ?? 0) \(closing?.reason ?? "")")
-    }
-    return text
-  }
-
-  func nextClose() async -> UInt16? {
-    while await next() != nil {}
-    return closing?.code
-  }
-}
-
 func unwrap<Value>(_ value: Value?, _ message: String) throws -> Value {
   guard let value else { throw FerryError(.badData, message) }
   return value

@@ -1,6 +1,7 @@
 import FerryConfig
 import FerryCore
 import FerryRuntime
+import FerryTestKit
 import FerryTransport
 import Testing
 

@@ -156,21 +156,6 @@ struct Connection: Sendable {
   }
 }
 
-extension WebSocket {
-  func nextText() async throws -> String {
-    guard case .text(let text) = await next() else {
-      throw FerryError(.unavailable, "the socket closed with \(closing?.code ?? 0) \(closing?.reason ?? "")")
-    }
-    return text
-  }
-
-  /// How the other side closed.
-  func nextClose() async -> UInt16? {
-    while await next() != nil {}
-    return closing?.code
-  }
-}
-
 func unwrap<Value>(_ value: Value?, _ message: String) throws -> Value {
   guard let value else { throw FerryError(.badData, message) }
   return value

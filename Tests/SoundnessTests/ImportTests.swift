@@ -12,7 +12,7 @@ private let allowedImports: [String: Set<String>] = [
   "Sources/FerryRelay": ["FerryCore", "FerryRuntime", "FerryTransport", "FerryStorage"],
   "Sources/FerryHistory": ["FerryCore", "FerryRuntime", "FerryStorage", "CArchive"],
   "Sources/FerryPages": ["FerryCore", "FerryRuntime", "FerryTransport"],
-  "Sources/FerryTestKit": ["FerryCore", "FerryRuntime"],
+  "Sources/FerryTestKit": ["FerryCore", "FerryRuntime", "FerryTransport"],
   "Sources/ferry": [
     "FerryCore", "FerryRuntime", "FerryTransport", "FerryConfig", "FerryStorage", "FerryChat", "FerryRelay",
     "FerryHistory", "FerryPages", "LocalProvider", "PusherProvider", "TwilioProvider", "BackendlessProvider",

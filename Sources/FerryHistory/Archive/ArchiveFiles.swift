@@ -1,4 +1,5 @@
 import FerryCore
+import FerryRuntime
 import Glibc
 
 /// The files of an archive, in a folder or in a tar.

@@ -1,5 +1,6 @@
 import CArchive
 import FerryCore
+import FerryRuntime
 import Glibc
 
 /// A tar or zip file, read entry by entry and never unpacked onto the disk.

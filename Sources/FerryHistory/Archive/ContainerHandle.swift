@@ -1,5 +1,6 @@
 import CArchive
 import FerryCore
+import FerryRuntime
 import Glibc
 
 /// One pass over a tar or zip file. Not safe to share.

@@ -1,4 +1,5 @@
 import FerryCore
+import FerryRuntime
 import Glibc
 
 /// An archive's folder made ready for writing: made if it is new, and cut at its checkpoint.

@@ -1,5 +1,6 @@
 import CArchive
 import FerryCore
+import FerryRuntime
 import Glibc
 
 /// A tar or zip being written through libarchive. Not safe to share.

@@ -1,4 +1,5 @@
 import FerryCore
+import FerryRuntime
 import Glibc
 
 /// The files of another service's export: a folder, or a zip that is read in place. Not safe to share.

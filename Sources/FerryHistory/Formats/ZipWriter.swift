@@ -1,5 +1,6 @@
 import CArchive
 import FerryCore
+import FerryRuntime
 import Glibc
 
 /// Packs a folder into a zip file through libarchive, with the names in order.

@@ -1,4 +1,5 @@
 """The Pusher facade as its own process, and the official clients pointed at it."""
+import asyncio
 import hashlib
 import hmac
 import http.client
@@ -153,6 +154,14 @@ class Subscriber:
     def close(self):
         # Its thread may not notice that its socket was closed; it is a daemon.
         self.client.disconnect(timeout=0.2)
+
+
+async def until(condition, seconds=30):
+    for _ in range(seconds * 100):
+        if condition():
+            return
+        await asyncio.sleep(0.01)
+    raise AssertionError("it did not come about")
 
 
 class HookReceiver:

@@ -1,5 +1,4 @@
 """Ferry's own client with the official libraries at the other end."""
-import base64
 import http.server
 import json
 import subprocess

@@ -11,6 +11,7 @@ import pusher
 import pusher.aiohttp
 import pysher
 import pytest
+from conftest import until
 
 MASTER_KEY = base64.b64encode(b"01234567890123456789012345678901").decode()
 
@@ -186,14 +187,6 @@ def test_pysher_comes_back_when_the_code_says_so(serve, code):
 
 
 # asyncpusher
-
-async def until(condition, seconds=30):
-    for _ in range(seconds * 100):
-        if condition():
-            return
-        await asyncio.sleep(0.01)
-    raise AssertionError("it did not come about")
-
 
 def test_asyncpusher_joins_leaves_and_comes_back(facade):
     events, members = [], []

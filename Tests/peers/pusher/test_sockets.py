@@ -4,6 +4,7 @@ import json
 
 import asyncpusher
 import pytest
+from conftest import until
 
 
 @pytest.mark.parametrize("protocol", [5, 6, 7])
@@ -58,14 +59,6 @@ def test_pysher_comes_back_after_a_restart(facade):
     subscriber.wait(lambda: subscriber.confirmed)
     facade.http().trigger("chatroom", "e", "1")
     subscriber.wait(lambda: subscriber.data("e") == ["1"])
-
-
-async def until(condition, seconds=30):
-    for _ in range(seconds * 100):
-        if condition():
-            return
-        await asyncio.sleep(0.01)
-    raise AssertionError("it did not come about")
 
 
 def test_asyncpusher_listens_and_sends_client_events(facade):

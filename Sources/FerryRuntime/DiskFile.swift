@@ -1,34 +1,43 @@
-import FerryCore
+package import FerryCore
 import Glibc
 
 /// An open file, closed with its last reference.
-final class DiskFile: Sendable {
-  let path: String
-  private let descriptor: Int32
+///
+/// Blocks for as long as the disk does; any task may call it. Throws what `failure` makes of `errno`.
+package final class DiskFile: Sendable {
+  /// Says what went wrong with a path, by `errno`.
+  package typealias Failure = @Sendable (_ path: String) -> FerryError
 
-  /// Links are not followed: an archive has none.
-  init(_ path: String, flags: Int32 = O_RDONLY) throws(FerryError) {
+  package let path: String
+  private let descriptor: Int32
+  private let failure: Failure
+
+  /// `flags` are those of open(2). A link at the end of the path is refused unless `followsLinks`.
+  package init(
+    _ path: String, flags: Int32 = O_RDONLY, followsLinks: Bool = false, failure: @escaping Failure = DiskFile.failure
+  ) throws(FerryError) {
     self.path = path
-    descriptor = open(path, flags | O_CLOEXEC | O_NOFOLLOW, 0o600)
-    guard descriptor >= 0 else { throw Self.failure(path) }
+    self.failure = failure
+    descriptor = open(path, flags | O_CLOEXEC | (followsLinks ? 0 : O_NOFOLLOW), 0o600)
+    guard descriptor >= 0 else { throw failure(path) }
   }
 
   deinit { close(descriptor) }
 
-  func write(_ bytes: [UInt8]) throws(FerryError) {
+  package func write(_ bytes: [UInt8]) throws(FerryError) {
     var written = 0
     while written < bytes.count {
       let count = bytes.withUnsafeBytes { buffer in
         Glibc.write(descriptor, buffer.baseAddress?.advanced(by: written), buffer.count - written)
       }
       if count < 0, errno == EINTR { continue }
-      guard count >= 0 else { throw Self.failure(path) }
+      guard count >= 0 else { throw failure(path) }
       written += count
     }
   }
 
   /// The next bytes; nil at the end.
-  func read(upTo limit: Int) throws(FerryError) -> [UInt8]? {
+  package func read(upTo limit: Int) throws(FerryError) -> [UInt8]? {
     while true {
       var count = 0
       let bytes = [UInt8](unsafeUninitializedCapacity: limit) { buffer, initialized in
@@ -36,33 +45,33 @@ final class DiskFile: Sendable {
         initialized = max(count, 0)
       }
       if count < 0, errno == EINTR { continue }
-      guard count >= 0 else { throw Self.failure(path) }
+      guard count >= 0 else { throw failure(path) }
       return count == 0 ? nil : bytes
     }
   }
 
-  func sync() throws(FerryError) { guard fsync(descriptor) == 0 else { throw Self.failure(path) } }
+  package func sync() throws(FerryError) { guard fsync(descriptor) == 0 else { throw failure(path) } }
 
-  func truncate(to size: Int64) throws(FerryError) {
+  package func truncate(to size: Int64) throws(FerryError) {
     guard ftruncate(descriptor, off_t(size)) == 0, lseek(descriptor, off_t(size), SEEK_SET) >= 0 else {
-      throw Self.failure(path)
+      throw failure(path)
     }
   }
 
-  func size() throws(FerryError) -> Int64 {
+  package func size() throws(FerryError) -> Int64 {
     var status = stat()
-    guard fstat(descriptor, &status) == 0 else { throw Self.failure(path) }
+    guard fstat(descriptor, &status) == 0 else { throw failure(path) }
     return Int64(status.st_size)
   }
 
   /// False when another process has it.
-  func lock() -> Bool { flock(descriptor, LOCK_EX | LOCK_NB) == 0 }
+  package func lock() -> Bool { flock(descriptor, LOCK_EX | LOCK_NB) == 0 }
 
   // MARK: Whole files and folders
 
-  static func exists(_ path: String) -> Bool { access(path, F_OK) == 0 }
+  package static func exists(_ path: String) -> Bool { access(path, F_OK) == 0 }
 
-  static func contents(of path: String, limit: Int) throws(FerryError) -> [UInt8] {
+  package static func contents(of path: String, limit: Int) throws(FerryError) -> [UInt8] {
     let file = try DiskFile(path)
     var bytes: [UInt8] = []
     while let piece = try file.read(upTo: 64 << 10) {
@@ -75,7 +84,7 @@ final class DiskFile: Sendable {
   }
 
   /// Writes a file so that after a crash it is there whole or as it was before.
-  static func replace(_ path: String, with bytes: [UInt8]) throws(FerryError) {
+  package static func replace(_ path: String, with bytes: [UInt8]) throws(FerryError) {
     let temporary = path + ".new"
     let file = try DiskFile(temporary, flags: O_WRONLY | O_CREAT | O_TRUNC)
     try file.write(bytes)
@@ -84,18 +93,18 @@ final class DiskFile: Sendable {
     try syncFolder(of: path)
   }
 
-  static func syncFolder(of path: String) throws(FerryError) {
+  package static func syncFolder(of path: String) throws(FerryError) {
     let end = path.lastIndex(of: "/") ?? path.startIndex
     let folder = end == path.startIndex ? "." : String(path[..<end])
     try DiskFile(folder, flags: O_RDONLY | O_DIRECTORY).sync()
   }
 
-  static func makeFolder(_ path: String) throws(FerryError) {
+  package static func makeFolder(_ path: String) throws(FerryError) {
     if mkdir(path, 0o700) != 0, errno != EEXIST { throw failure(path) }
   }
 
   /// The names in a folder, sorted, and whether each is a folder, a file, or neither (nil).
-  static func names(in folder: String) throws(FerryError) -> [(name: String, isFolder: Bool?)] {
+  package static func names(in folder: String) throws(FerryError) -> [(name: String, isFolder: Bool?)] {
     guard let directory = opendir(folder) else { throw failure(folder) }
     defer { closedir(directory) }
     var names: [(name: String, isFolder: Bool?)] = []
@@ -112,11 +121,11 @@ final class DiskFile: Sendable {
     return names.sorted { $0.name < $1.name }
   }
 
-  static func failure(_ path: String) -> FerryError {
+  @Sendable package static func failure(_ path: String) -> FerryError {
     switch errno {
     case ENOENT: FerryError(.notFound, "There is no \(path).")
     case ENOSPC, EDQUOT:
-      FerryError(.storage, "The disk is full. Make room and start again: it goes on where it was.", retry: .now)
+      FerryError(.storage, "The disk is full. Make room, then try again.", retry: .now)
     case ELOOP, ENOTDIR: FerryError(.badData, "\(path) is a link or no folder, which is not followed.")
     default:
       FerryError(.storage, "\(path) cannot be read or written.", retry: .now, cause: String(cString: strerror(errno)))
