@@ -10,6 +10,12 @@ package struct Author: Hashable, Sendable, Codable {
     self.name = name
     self.avatar = avatar
   }
+
+  /// Where somebody has to be named and nobody was.
+  package static let unknown = Author(id: "unknown", name: "unknown")
+
+  /// Neither the id nor the name says who it is.
+  package var isNobody: Bool { id.rawValue.isEmpty && name.isEmpty }
 }
 
 /// How a body is written.

@@ -198,8 +198,9 @@ import Testing
     #expect(rig.messages.last?.attributes?["action"] == true)
     #expect(
       rig.report.counts.map { "\($0.count) \($0.reason)" } == [
-        "1 record: of an unknown kind", "2 record: skipped at the source",
+        "1 author: nobody is named", "1 record: of an unknown kind", "2 record: skipped at the source",
       ])
+    #expect(rig.messages.first?.author == .unknown)
     #expect(rig.report.hasUnreadable)
   }
 

@@ -16,7 +16,8 @@ extension Importer {
     let id = record.message.id
     if record.isDeleted {
       // What is left of it is no text to write; what was written of it before goes.
-      return try await takeDeletion(of: id, by: nil, at: nil)
+      if known[id] != nil { try await takeDeletion(of: id, by: nil, at: nil) }
+      return
     }
     if known[id] != nil { return try await takeChange(record) }
     try await takeNew(record)
@@ -35,6 +36,7 @@ extension Importer {
 
   private mutating func takeNew(_ record: MessageRecord) async throws(FerryError) {
     let message = record.message
+    if message.author.isNobody { lose("author", message.id.rawValue, "nobody is named", "written as \"unknown\"") }
     var brought: Stamp?
     var fitted: [FittedPart]
     var stamp = ImportStamps.own(message.id, from: settings.source)
@@ -120,11 +122,12 @@ extension Importer {
   }
 
   mutating func takeDeletion(of id: MessageID, by author: Author?, at time: Timestamp?) async throws(FerryError) {
-    guard var copy = known[id], !copy.isDeleted else {
-      return progress.update { [isPlan = settings.isPlan] counts in
-        if isPlan { counts.deletes += 1 } else { counts.unchanged += 1 }
-      }
+    guard var copy = known[id] else {
+      // Nothing was written of it, so nothing is to be taken back; a plan writes nothing, and cannot tell.
+      if settings.isPlan { progress.update { $0.deletes += 1 } }
+      return
     }
+    guard !copy.isDeleted else { return progress.update { $0.unchanged += 1 } }
     guard provider.capabilities.deletes else { return lose("delete", id.rawValue, "the destination has no deletions") }
     if needsIDs { try await flush() }
     copy = known[id] ?? copy

@@ -201,6 +201,7 @@ package struct Importer: Sendable {
   }
 
   func author(_ author: Author) -> Author {
+    if author.isNobody { return .unknown }
     guard let id = settings.authors[author.id] else { return author }
     return Author(id: id, name: author.name, avatar: author.avatar)
   }

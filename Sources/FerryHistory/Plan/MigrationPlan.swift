@@ -68,7 +68,7 @@ package struct MigrationSurvey: Sendable {
   private var fineTimes = 0
   private var edited = 0
   private var edits = 0
-  private var deleted = 0
+  private var deleted: Set<MessageID> = []
   private var attachments = 0
   private var linked = 0
   private var apart = 0
@@ -110,7 +110,7 @@ package struct MigrationSurvey: Sendable {
     switch record {
     case .message(let message): add(message)
     case .edit: edits += 1
-    case .delete: deleted += 1
+    case .delete(let deletion): deleted.insert(deletion.id)
     case .reaction(let record): if record.reaction.added { reactions += 1 }
     case .join, .leave: joins += 1
     case .read: reads += 1
@@ -122,7 +122,7 @@ package struct MigrationSurvey: Sendable {
 
   private mutating func add(_ record: MessageRecord) {
     if record.isDeleted {
-      deleted += 1
+      deleted.insert(record.message.id)
       return
     }
     let message = record.message
@@ -289,11 +289,12 @@ package struct MigrationSurvey: Sendable {
     } else if from.capabilities?.history == .messages {
       items.append(.init(what: "edits", outcome: .converted, how: "\(from.name) tells the last text only"))
     }
-    if deleted > 0 {
+    if !deleted.isEmpty {
       items.append(
         isArchive
-          ? .init(what: "deleted messages", outcome: .kept, count: deleted, how: "their places, not their texts")
-          : .init(what: "deleted messages", outcome: .dropped, count: deleted, how: "what is gone is not written again")
+          ? .init(what: "deleted messages", outcome: .kept, count: deleted.count, how: "their places, not their texts")
+          : .init(
+            what: "deleted messages", outcome: .dropped, count: deleted.count, how: "what is gone is not written again")
       )
     }
     add("reactions", reactions, isArchive || powers?.reactions == true, to.capabilities?.absent["reactions"], &items)

@@ -28,7 +28,10 @@ package struct VerifySide: Sendable {
   }
 
   /// The display name, or the identifier of somebody without one.
-  package static func name(of author: Author) -> String { author.name.isEmpty ? author.id.rawValue : author.name }
+  package static func name(of author: Author) -> String {
+    if author.isNobody { return Author.unknown.name }
+    return author.name.isEmpty ? author.id.rawValue : author.name
+  }
 }
 
 /// What FROM becomes at TO by TO's capabilities.

@@ -57,6 +57,11 @@ enum History {
       }
       cursor = found.next
     } while cursor != nil
+    if startTime == nil, let start {
+      throw FerryError(
+        .notFound,
+        "\(channel) has no message \"\(start)\". Give the id of one, or a time such as 2026-11-30T08:00:00Z.")
+    }
     return newestFirst.reversed()
   }
 }

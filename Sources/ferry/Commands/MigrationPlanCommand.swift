@@ -1,3 +1,4 @@
+import FerryConfig
 import FerryCore
 import FerryHistory
 import FerryRuntime
@@ -39,6 +40,12 @@ enum MigrationPlanCommand {
     if text.contains("://") || (Address(text) != nil && !HistoryOperand.exists(text)) {
       let (provider, _, _) = try Session.open(text, arguments)
       return PlanEnd(Ends.plain(text), provider.capabilities)
+    }
+    guard text.contains(where: { ".:/".contains($0) }) || HistoryOperand.exists(text) else {
+      let names = Providers.all.map { $0.name }
+      throw arguments.fail(
+        "\"\(text)\" is no provider\(suggestion(text, among: names)); TO is account:channel, one of "
+          + "\(names.joined(separator: ", ")), or a file such as lobby.ferry")
     }
     return PlanEnd(text, nil)
   }

@@ -79,10 +79,13 @@ enum Post {
     do throws(FerryError) {
       return try await provider.post(message, to: channel)
     } catch {
-      guard !error.didNotAct, case .found(let id)? = try? await provider.find(message.key, in: channel) else {
-        throw error
-      }
-      return id
+      guard !error.didNotAct else { throw error }
+      if case .found(let id)? = try? await provider.find(message.key, in: channel) { return id }
+      throw FerryError(
+        .outcomeUnknown,
+        "\(error.message) The message may have been posted all the same: look with 'ferry history'. What is posted with "
+          + "--key KEY may be posted again without coming twice.", retry: error.retry, didNotAct: false,
+        cause: error.cause)
     }
   }
 

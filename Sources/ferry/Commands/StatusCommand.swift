@@ -106,6 +106,12 @@ struct RelayAPI {
   private let token: String
   private let client: HTTPClient
 
+  /// How the relay says why not.
+  private struct Refusal: Decodable {
+    struct Reason: Decodable { let message: String }
+    let error: Reason
+  }
+
   init(_ configuration: Configuration, _ session: Session) throws(FerryError) {
     guard let token = configuration.relay.token else {
       throw FerryError(
@@ -120,7 +126,10 @@ struct RelayAPI {
     let response = try await client.send(
       ClientRequest(method: method, url: base + path, headers: ["Authorization": "Bearer \(token)"]))
     guard response.status == 200 else {
-      throw FerryError.from(status: response.status, retryAfter: nil, doing: "ask the relay")
+      var error = FerryError.from(status: response.status, retryAfter: nil, doing: "ask the relay")
+      let body = (try? await response.body.collect(upTo: 1 << 16)) ?? []
+      if let said = try? JSONDecoder().decode(Refusal.self, from: Data(body)) { error.message = said.error.message }
+      throw error
     }
     return try await response.body.collect(upTo: 1 << 24)
   }

@@ -13,6 +13,9 @@ struct ArchivePlace: Sendable {
     let format = arguments["format"] ?? "archive"
     guard ["archive", "slack"].contains(format) else { throw arguments.fail("--format is archive or slack") }
     isSlack = format == "slack"
+    if !isSlack, path.lowercased().hasSuffix(".zip") {
+      throw arguments.fail("an archive is a folder or a .tar; for Slack's export as a zip say --format slack")
+    }
     work = isSlack || path.lowercased().hasSuffix(".tar") ? folder.path + "/archive" : nil
   }
 

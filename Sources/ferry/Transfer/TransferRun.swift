@@ -57,8 +57,8 @@ struct TransferRun: Sendable {
       return ExitCode.interrupted
     case .failed(let error):
       Terminal.error("ferry: \(error.message)\(error.cause.map { "\n  (\($0))" } ?? "")")
-      Terminal.error("What was done is kept. To go on: \(resume)")
       let canRetry = error.retry != .never && error.code != .storage
+      Terminal.error("What was done is kept. To go on\(canRetry ? "" : ", once that is mended"): \(resume)")
       return canRetry ? ExitCode.tryAgain : ExitCode.of(error)
     }
   }

@@ -149,7 +149,7 @@ struct EventReader: Sendable {
     let data = occurrence.data
     let ferry = FerryField(data)
     var message = Message(
-      id: id, author: author(occurrence) ?? Author(id: "unknown", name: "unknown"),
+      id: id, author: author(occurrence) ?? .unknown,
       text: occurrence.html?.text ?? data.first(profile.fields.text, \.string) ?? data.text ?? "",
       time: time(occurrence) ?? occurrence.now)
     message.revision = ferry?.stamp?.revision ?? 0
@@ -203,7 +203,7 @@ struct EventReader: Sendable {
     let data = occurrence.data
     guard let id = id(occurrence), let emoji = data.first(["emoji", "reaction"], \.string) else { return nil }
     let reaction = Reaction(
-      message: id, by: author(occurrence) ?? Author(id: "unknown", name: "unknown"), emoji: emoji,
+      message: id, by: author(occurrence) ?? .unknown, emoji: emoji,
       added: data["added"]?.bool ?? true, stamp: FerryField(data)?.stamp)
     return occurrence.event("x:\(occurrence.unique)", occurrence.now, .reacted(reaction))
   }
