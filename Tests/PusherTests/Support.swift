@@ -155,8 +155,3 @@ struct Connection: Sendable {
     return try await next() == FrameText.pong
   }
 }
-
-func unwrap<Value>(_ value: Value?, _ message: String) throws -> Value {
-  guard let value else { throw FerryError(.badData, message) }
-  return value
-}
