@@ -215,6 +215,18 @@ import Testing
     #expect(try await provider.members(of: ImportRig.room).map(\.id) == ["cid"])
   }
 
+  @Test("where nobody can be made a member, that is what is said of who came and went")
+  func noMembers() async throws {
+    let provider = MemoryProvider {
+      $0.importing?.joins = false
+      $0.members = false
+      $0.absent["members"] = "It has none."
+    }
+    let rig = try ImportRig(provider)
+    try await rig.run(ListSource([join("ada", 1), leave("ada", 2)]))
+    #expect(rig.report.counts.map { "\($0.count) \($0.reason)" } == ["1 join: It has none.", "1 leave: It has none."])
+  }
+
   @Test("authors are mapped, a plan writes nothing, and links are told before anything counts as done")
   func options() async throws {
     let rig = try ImportRig()

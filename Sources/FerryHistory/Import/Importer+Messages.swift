@@ -179,8 +179,12 @@ extension Importer {
     guard let key, !done.contains(key) else { return progress.update { $0.unchanged += 1 } }
     let member = author(record.member)
     guard powers.joins else {
-      outcome.members.append((member.id, member.name, isPresent))
-      lose(isPresent ? "join" : "leave", member.id.rawValue, "the destination keeps only who is a member")
+      let capabilities = provider.capabilities
+      if capabilities.members { outcome.members.append((member.id, member.name, isPresent)) }
+      lose(
+        isPresent ? "join" : "leave", member.id.rawValue,
+        capabilities.members
+          ? "the destination keeps only who is a member" : capabilities.absent["members"] ?? "not kept there")
       outcome.done.append(key)
       return
     }

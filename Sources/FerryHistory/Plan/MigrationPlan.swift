@@ -298,9 +298,11 @@ package struct MigrationSurvey: Sendable {
       )
     }
     add("reactions", reactions, isArchive || powers?.reactions == true, to.capabilities?.absent["reactions"], &items)
+    let isMembership = to.capabilities?.members == true
     add(
       "joins and leaves", joins, isArchive || powers?.joins == true,
-      "who is a member at the end is made one", &items, otherwise: .converted)
+      isMembership ? "who is a member at the end is made one" : to.capabilities?.absent["members"], &items,
+      otherwise: isMembership ? .converted : .dropped)
     add("read marks", reads, isArchive || powers?.reads == true, to.capabilities?.absent["reads"], &items)
     return items
   }

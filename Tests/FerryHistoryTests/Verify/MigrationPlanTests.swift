@@ -89,7 +89,12 @@ import Testing
     let kept = try await plan(records, to: nil)
     #expect(kept.items.filter { $0.outcome == .dropped }.map(\.what) == ["unreadable records"])
     #expect(item(kept, "edits")?.outcome == .kept)
-    let narrow = try await plan(records, to: service { $0.absent["reactions"] = "There are none." })
+    let narrow = try await plan(
+      records,
+      to: service {
+        $0.members = true
+        $0.absent["reactions"] = "There are none."
+      })
     #expect(
       item(narrow, "edits")
         == .init(what: "edits", outcome: .converted, count: 1, how: "the last text, and when it was edited"))
@@ -97,6 +102,10 @@ import Testing
     #expect(item(narrow, "joins and leaves")?.outcome == .converted)
     #expect(item(narrow, "reactions") == .init(what: "reactions", outcome: .dropped, count: 1, how: "There are none."))
     #expect(item(narrow, "unreadable records")?.count == 4)
+    let closed = try await plan(records, to: service { $0.absent["members"] = "Nobody joins." })
+    #expect(
+      item(closed, "joins and leaves")
+        == .init(what: "joins and leaves", outcome: .dropped, count: 1, how: "Nobody joins."))
     let able = try await plan(
       records,
       to: service {
