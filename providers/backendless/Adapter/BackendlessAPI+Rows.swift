@@ -12,13 +12,15 @@ extension BackendlessAPI {
   /// Rows of which the condition holds, at most `limit` and never more than a page. A table or column that is not
   /// there throws `notFound`.
   func rows(
-    of table: String, where condition: String, sortBy: String, limit: Int = pageSize, offset: Int = 0, doing: String
+    of table: String, where condition: String, sortBy: String, limit: Int = pageSize, offset: Int = 0,
+    only columns: [String] = [], doing: String
   ) async throws(FerryError) -> [JSONValue] {
     var body: [String: JSONValue] = [
       "pageSize": .integer(Int64(min(max(limit, 1), Self.pageSize))), "offset": .integer(Int64(offset)),
       "sortBy": .string(sortBy),
     ]
     if !condition.isEmpty { body["where"] = .string(condition) }
+    if !columns.isEmpty { body["props"] = .array(columns.map(JSONValue.string)) }
     let answer = try await call("POST", Self.path(table, "find"), .object(body), isReading: true, doing: doing)
     guard let rows = answer.array else {
       throw FerryError(.badData, "Could not \(doing): the answer is no list of rows.", retry: .now)
@@ -33,6 +35,18 @@ extension BackendlessAPI {
       return row["objectId"]?.text == nil ? nil : row
     } catch  where error.code == .notFound {
       return nil
+    }
+  }
+
+  /// Those of the ids, at most 100, under which there is a row.
+  func present(_ ids: [String], in table: String, doing: String) async throws(FerryError) -> Set<String> {
+    let list = ids.compactMap { Condition.quoted($0) }.joined(separator: ", ")
+    do throws(FerryError) {
+      let rows = try await rows(
+        of: table, where: "objectId in (\(list))", sortBy: "created asc", only: ["objectId"], doing: doing)
+      return Set(rows.compactMap { $0["objectId"]?.text })
+    } catch  where error.code == .notFound {
+      return []
     }
   }
 
