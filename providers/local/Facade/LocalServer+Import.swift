@@ -36,7 +36,7 @@ extension Bodies {
 
 extension LocalServer {
   func bring(_ request: HTTPRequest, into room: ChannelID, _ caller: Caller) async throws(FerryError) -> HTTPResponse {
-    let bytes = try await request.body.collect(upTo: chat.limits.batch * chat.limits.textBytes * 2)
+    let bytes = try await request.body.collect(upTo: chat.limits.imported * chat.limits.textBytes * 2)
     // Without `JSONDecoder`, which would take half of the time of an import.
     let parsed = try? JSONReader.read(bytes).value
     guard let values = parsed?["items"]?.array else {
