@@ -108,7 +108,7 @@ def test_leaving_ends_what_is_told(facade, way):
 
 
 def test_after_an_outage_the_same_ids_go_on(facade, way):
-    peer = facade.peer(*way)
+    peer = facade.peer(*way, options=["reconnect"])
     peer.join()
     peer.listen("PUB_SUB_MESSAGES", "m", channel="room")
     facade.publish("before")
