@@ -78,15 +78,6 @@ extension BackendlessAPI {
     }
     _ = try await call("PUT", "/data/bulkupsert/" + Self.segment(table), .array(rows), doing: doing)
   }
-
-  /// At most 100 rows, in the order given; their ids.
-  func create(_ rows: [JSONValue], in table: String, doing: String) async throws(FerryError) -> [String] {
-    guard rows.count <= Self.pageSize else {
-      throw FerryError(.badRequest, "Could not \(doing): one request creates \(Self.pageSize) rows at most.")
-    }
-    let answer = try await call("POST", "/data/bulk/" + Self.segment(table), .array(rows), doing: doing)
-    return (answer.array ?? []).compactMap(\.text)
-  }
 }
 
 /// Messaging.
@@ -112,7 +103,8 @@ extension BackendlessAPI {
     return answer["messageId"]?.text ?? ""
   }
 
-  /// What became of a message: `scheduled`, `published`, `cancelled`, `failed` or `unknown`.
+  /// What became of a message: `scheduled`, `published`, `cancelled`, `failed` or `unknown`. The service asks for the id
+  /// that it gave the message: where the answer to `publish` was lost, this cannot tell either.
   func status(of message: MessageID, doing: String) async throws(FerryError) -> String {
     let answer = try await call("GET", "/messaging/" + Self.segment(message.rawValue), doing: doing)
     let status = answer["status"]?.string?.lowercased() ?? "unknown"
@@ -120,9 +112,10 @@ extension BackendlessAPI {
   }
 
   /// The receive path that needs no socket: a subscription by which what is published is asked for.
-  func subscribe(to channel: String) async throws(FerryError) -> String {
+  func subscribe(to channel: String, selector: String? = nil) async throws(FerryError) -> String {
     let doing = "subscribe to \(channel)"
-    let answer = try await call("POST", "/messaging/\(Self.segment(channel))/subscribe", [:], doing: doing)
+    let body: JSONValue = selector.map { ["selector": .string($0)] } ?? [:]
+    let answer = try await call("POST", "/messaging/\(Self.segment(channel))/subscribe", body, doing: doing)
     guard let id = answer["subscriptionId"]?.text, !id.isEmpty else {
       throw FerryError(.badData, "Could not \(doing): the answer names no subscription.", retry: .now)
     }
