@@ -204,6 +204,18 @@ import Testing
     #expect(rig.report.hasUnreadable)
   }
 
+  @Test("a record that stands for very many is one line with their number", .timeLimit(.minutes(1)))
+  func manySkipped() async throws {
+    let rig = try ImportRig()
+    let many = Record.skipped(SkippedRecord(reason: "broken", count: 1 << 52, place: "x:3"))
+    let counts = try await rig.run(ListSource(Array(repeating: many, count: 3)))
+    #expect(counts.lost == 3 << 52)
+    #expect(rig.report.counts.map(\.count) == [3 << 52])
+    let lines = try DiskFile.contents(of: rig.folder.file("report.jsonl"), limit: 1 << 20).split(separator: 0x0a)
+    #expect(lines.count == 3)
+    #expect(lines.allSatisfy { String(decoding: $0, as: UTF8.self).contains("\"count\":4503599627370496") })
+  }
+
   @Test("where coming and going is not kept, those who are there at the end are members")
   func members() async throws {
     let provider = MemoryProvider { $0.importing?.joins = false }

@@ -169,7 +169,7 @@ package struct Importer: Sendable {
     case .gap(let gap):
       lose("gap", nil, "the source has a gap", "\(gap.from.iso8601) to \(gap.to.iso8601): \(gap.reason)")
     case .skipped(let skipped):
-      for _ in 0..<max(skipped.count, 1) { lose("record", skipped.place, "skipped at the source", skipped.reason) }
+      lose("record", skipped.place, "skipped at the source", skipped.reason, count: max(skipped.count, 1))
     case .end(let end):
       if !end.isComplete { lose("record", nil, "the source is not complete") }
     case .unknown(let kind, _): lose("record", nil, "of an unknown kind", kind)
@@ -194,10 +194,12 @@ package struct Importer: Sendable {
 
   // MARK: Records
 
-  func lose(_ what: String, _ id: String?, _ reason: String, _ detail: String? = nil) {
+  func lose(_ what: String, _ id: String?, _ reason: String, _ detail: String? = nil, count: Int = 1) {
     report.add(
-      .init(what: what, channel: settings.channel ?? settings.source.channel, id: id, reason: reason, detail: detail))
-    progress.update { $0.lost += 1 }
+      .init(
+        what: what, channel: settings.channel ?? settings.source.channel, id: id, reason: reason, detail: detail,
+        count: count))
+    progress.update { $0.lost.add(count) }
   }
 
   func author(_ author: Author) -> Author {
