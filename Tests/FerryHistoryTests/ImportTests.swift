@@ -114,6 +114,22 @@ import Testing
       ])
   }
 
+  @Test("reactions that a message brings come with the next run, should the first have ended between the two")
+  func interruptedTallies() async throws {
+    let rig = try ImportRig(MemoryProvider { $0.importing?.batch = 1 })
+    let records = [
+      ImportRig.message(1) { $0.reactions = [ReactionTally(key: "clap", users: ["bob", "cid"], count: 2)] }
+    ]
+    rig.provider.failNext(1, .past, with: FerryError(.badCredentials, "No."), after: 1)
+    await #expect(throws: FerryError.self) { try await rig.run(ListSource(records)) }
+    #expect(rig.messages.count == 1)
+    for _ in 0..<2 { try await rig.run(ListSource(records)) }
+    let reactions = rig.provider.events(in: ImportRig.room).compactMap { event in
+      if case .reacted(let reaction) = event.kind { reaction.by.id } else { nil }
+    }
+    #expect(reactions == ["bob", "cid"])
+  }
+
   @Test("a message brings its first origin along, and two of one origin are still two")
   func origins() async throws {
     let origin = Stamp(bridge: "lobby", origin: Address(account: "first", channel: "x"), id: "o1", revision: 3)

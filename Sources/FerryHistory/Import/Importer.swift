@@ -117,8 +117,10 @@ package struct Importer: Sendable {
   /// The destination knows a message by its id alone, not by the key under which it was written.
   var needsIDs: Bool { powers.batch == 1 }
 
-  /// No more than a second's worth where there is a rate.
-  var batchSize: Int { max(min(powers.batch, settings.rate.map { Int($0) } ?? .max), 1) }
+  /// No more than a second's worth where there is a rate; one where an unknown outcome has to be asked about.
+  var batchSize: Int {
+    powers.isRepeatable ? max(min(powers.batch, settings.rate.map { Int($0) } ?? .max), 1) : 1
+  }
 
   // MARK: A page
 
@@ -129,7 +131,7 @@ package struct Importer: Sendable {
     }
     let keys = records.map { key(of: $0) }
     known = try await book.copies(of: Self.messages(in: records))
-    done = try await book.done(keys.compactMap { $0 })
+    done = try await book.done(keys.compactMap { $0 } + records.flatMap { tallyKeys(in: $0) })
     let taken = try await book.taken(
       records.compactMap { record in
         switch record {
@@ -149,6 +151,11 @@ package struct Importer: Sendable {
       counts.read += records.count
       counts.place = lastTime
     }
+  }
+
+  private func tallyKeys(in record: Record) -> [SendKey] {
+    guard powers.reactions, case .message(let message) = record else { return [] }
+    return message.reactions.flatMap { tallyKeys($0, message) }
   }
 
   private mutating func take(_ record: Record, _ key: SendKey?) async throws(FerryError) {
