@@ -53,6 +53,48 @@ import Testing
     #expect(rig.messages.map(\.text) == (0..<50).map { "message \($0)" })
   }
 
+  @Test("what nobody can tell of is not written again, nor changed, and is reported")
+  func unknownOutcome() async throws {
+    let provider = MemoryProvider { capabilities in
+      capabilities.importing?.batch = 1
+      capabilities.importing?.isRepeatable = false
+      capabilities.certainty = .none
+    }
+    let rig = try ImportRig(provider)
+    provider.failNext(1, .past, with: FerryError(.timedOut, "No answer.", retry: .now), afterActing: true)
+    let reply = ImportRig.message(2) { $0.message.replyTo = "s1" }
+    let records = [ImportRig.message(1), reply, ImportRig.edit(1, "changed"), ImportRig.delete(1)]
+    try await rig.run(ListSource(records))
+    #expect(rig.messages.map(\.text) == ["message 1", "message 2"])
+    #expect(rig.messages.map(\.replyTo) == [nil, nil])
+    #expect(rig.provider.events(in: ImportRig.room).count == 2)
+    try await rig.run(ListSource(records))
+    #expect(rig.provider.events(in: ImportRig.room).count == 2)
+    #expect(rig.report.counts.contains { $0.reason == "message: not known whether it was written" })
+  }
+
+  @Test("a file that the destination has forgotten meanwhile is uploaded again, once")
+  func forgottenFiles() async throws {
+    let rig = try ImportRig()
+    let bytes = Crypto.randomBytes(1000)
+    let sha256 = Crypto.hex(Crypto.digest(.sha256, of: bytes))
+    let file = FerryCore.Attachment(
+      name: "a.png", mediaType: "image/png", size: 1000, sha256: sha256, reference: .provider(""))
+    let records = [ImportRig.message(1) { $0.message.attachments = [file] }, ImportRig.message(2)]
+    rig.provider.failNext(1, .past, with: FerryError(.notFound, "There is no such file."))
+    let counts = try await rig.run(ListSource(records, files: [sha256: bytes]))
+    #expect(counts.lost == 0)
+    #expect(rig.provider.calls(.upload) == 2)
+    #expect(rig.messages.map(\.attachments.count) == [1, 0])
+    // For good it is a refusal: the batch, and once more with the file anew, then each by itself, and the one with it anew.
+    rig.provider.failNext(4, .past, with: FerryError(.notFound, "There is no such file."))
+    let refused = try await rig.run(
+      ListSource(
+        [ImportRig.message(3) { $0.message.attachments = [file] }, ImportRig.message(4)], files: [sha256: bytes]))
+    #expect(refused.lost == 1)
+    #expect(rig.messages.map(\.text) == ["message 1", "message 2", "message 4"])
+  }
+
   @Test("429 and 5xx are waited for")
   func waiting() async throws {
     let rig = try ImportRig()
