@@ -72,6 +72,18 @@ package final class WorkBook: Sendable {
     }
   }
 
+  /// How many messages are known, deleted ones included.
+  func messageCount() async throws(FerryError) -> Int {
+    try await database.read { connection in
+      Int(try connection.first("SELECT count(*) FROM messages") { $0.integer(0) } ?? 0)
+    }
+  }
+
+  /// Begins anew.
+  func forgetMessages() async throws(FerryError) {
+    try await database.write { try $0.script("DELETE FROM messages; DELETE FROM done;") }
+  }
+
   /// Those of the stamps that a message bears already.
   func taken(_ stamps: [Stamp]) async throws(FerryError) -> Set<Stamp> {
     if stamps.isEmpty { return [] }
