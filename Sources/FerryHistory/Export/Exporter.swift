@@ -151,7 +151,10 @@ package struct Exporter: Sendable {
       case .message(let message):
         let hash = ImportStamps.hash(message)
         if let copy, !copy.isDeleted, copy.hash == hash {
-          progress.update { $0.unchanged += 1 }
+          progress.update { counts in
+            counts.read += 1
+            counts.unchanged += 1
+          }
           continue
         }
         outcome.copies.append(

@@ -148,7 +148,9 @@ package struct Importer: Sendable {
     }
     try await flush()
     progress.update { [lastTime] counts in
-      counts.read += records.count
+      counts.read += count
+    // People belong to no channel, and are told with each.
+    let count = records.count { $0.channel != nil }
       counts.place = lastTime
     }
   }

@@ -85,12 +85,14 @@ enum Import {
         if let from, from != settings.source.channel {
           settings.source = Address(account: settings.source.account, channel: from)
         }
+      let sizes = channels.filter { channel in chosen.contains { $0.from == channel.id } }.compactMap(\.records)
+      if !sizes.isEmpty { run.progress.update { $0.expected = sizes.reduce(0, +) } }
         let target = Address(account: address.account, channel: to)
         let book = try folder.book(
           "import", file.identity, settings.source.description, Ends.plain(text), to.rawValue)
         defer { book.close() }
         var importer = try Importer(
-          settings, from: RecordedSource(try file.open()), to: provider, target, book: book,
+          settings, from: RecordedSource(try file.open(only: from)), to: provider, target, book: book,
           report: run.report,
           progress: run.progress, patience: patience)
         try await importer.run()
