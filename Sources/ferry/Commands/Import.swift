@@ -51,8 +51,15 @@ enum Import {
     let file = try HistoryFile(path, arguments)
     let run = try TransferRun(invocation, doing: "Importing", resume: "run the same command again")
     let patience = try run.patience()
-    let folder = try WorkFolder(arguments, beside: path)
-    let asOf = arguments["as-of"].map { AccountName($0) }
+    let folder = WorkFolder(arguments, beside: path)
+    let asOf = try arguments["as-of"].map { name in
+      let accounts = try Session.configuration(arguments).accounts.keys.map(\.rawValue)
+      guard accounts.contains(name) else {
+        throw arguments.fail(
+          "--as-of names an account of the configuration, not \"\(name)\"\(suggestion(name, among: accounts))")
+      }
+      return AccountName(name)
+    }
     let base = try Importer.Settings(
       source: file.source, arguments, asOf: asOf, to: address.account)
     let wanted = arguments["channel"]

@@ -183,7 +183,7 @@ extension Importer.Settings {
       }
       rate = number
     }
-    guard let asOf, let configuration = try? Session.configuration(arguments) else { return }
+    guard let asOf, let configuration = try Session.configurationIfAny(arguments) else { return }
     for (_, ids) in configuration.identities {
       guard let there = ids[asOf], let here = ids[account] else { continue }
       authors[there] = here

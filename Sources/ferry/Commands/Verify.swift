@@ -100,7 +100,7 @@ struct People: Sendable {
   private let names: [AccountName: [String: String]]
 
   init(_ arguments: Arguments) throws {
-    guard let configuration = try? Session.configuration(arguments) else {
+    guard let configuration = try Session.configurationIfAny(arguments) else {
       names = [:]
       return
     }
