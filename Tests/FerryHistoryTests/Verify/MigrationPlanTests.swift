@@ -52,7 +52,7 @@ import Testing
     #expect(try await plan(records, to: destination).seconds == 2)
   }
 
-  @Test("files are kept, sent apart, linked, or gone")
+  @Test("files are kept, sent apart, or dropped for a reason")
   func files() async throws {
     var message = record("m1", "see", at: Self.start)
     message.message.attachments = [
@@ -69,8 +69,12 @@ import Testing
       })
     #expect(item(plan, "attachments", .kept)?.count == 1)
     #expect(item(plan, "attachments", .kept)?.how == "915 bytes; 3 in messages of their own")
-    #expect(plan.items.filter { $0.what == "attachments" && $0.outcome == .converted }.map(\.count) == [1, 1])
-    #expect(item(plan, "attachments", .dropped)?.count == 1)
+    #expect(
+      plan.items.filter { $0.what == "attachments" && $0.outcome == .dropped } == [
+        .init(what: "attachments", outcome: .dropped, count: 1, how: "larger than 100 bytes"),
+        .init(what: "attachments", outcome: .dropped, count: 1, how: "TO takes image/*"),
+        .init(what: "attachments", outcome: .dropped, count: 1, how: "the source has lost them"),
+      ])
   }
 
   @Test("what happened beside the messages is kept where it can be")
