@@ -88,6 +88,12 @@ struct ExportSource: Sendable {
     }
     let configuration = try Session.configuration(arguments)
     let session = try Session(arguments, allowedHosts: configuration.relay.allowHosts)
+    guard DiskFile.exists(configuration.relay.journal) else {
+      throw FerryError(
+        .notFound,
+        "There is no journal \(configuration.relay.journal) yet, which relay.journal in \(configuration.path) names. "
+          + "'ferry relay' writes it: export where that runs, or name its configuration with --config.")
+    }
     let journal = try Journal(reading: configuration.relay.journal)
     let account = try? session.account(address.account, in: configuration)
     provider = nil
