@@ -285,6 +285,23 @@ import Testing
     #expect(try await provider.members(of: ImportRig.room).map(\.id) == ["cid"])
   }
 
+  @Test("messages that a destination puts elsewhere are counted, also by a plan; where writing is order, they are not")
+  func order() async throws {
+    let records = [1, 4, 2, 3, 5].map { ImportRig.message($0) }
+    let sorting = try ImportRig(MemoryProvider { $0.importing?.sortsByTime = true })
+    try await sorting.run(ListSource(records)) { $0.isPlan = true }
+    #expect(sorting.report.counts.map(\.count) == [2])
+    #expect(sorting.report.counts.first?.reason.hasPrefix("order: ") == true)
+    try await sorting.run(ListSource(records))
+    #expect(sorting.report.counts.map(\.count) == [4])
+    // Nothing is written, so nothing is put elsewhere.
+    try await sorting.run(ListSource(records))
+    #expect(sorting.report.counts.map(\.count) == [4])
+    let plain = try ImportRig()
+    try await plain.run(ListSource(records))
+    #expect(plain.report.counts.isEmpty)
+  }
+
   @Test("authors are mapped, a plan writes nothing, and links are told before anything counts as done")
   func options() async throws {
     let rig = try ImportRig()

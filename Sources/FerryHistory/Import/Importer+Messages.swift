@@ -38,6 +38,10 @@ extension Importer {
   private mutating func takeNew(_ record: MessageRecord) async throws(FerryError) {
     let message = record.message
     if message.author.isNobody { lose("author", message.id.rawValue, "nobody is named", "written as \"unknown\"") }
+    if powers.sortsByTime, let newest, message.time < newest {
+      lose("order", message.id.rawValue, "older than what came before it; the destination sorts by time")
+    }
+    newest = max(newest ?? message.time, message.time)
     var brought: Stamp?
     var fitted: [FittedPart]
     var stamp = ImportStamps.own(message.id, from: settings.source)

@@ -55,6 +55,8 @@ package struct Importer: Sendable {
   var isIndexed = false
   var nextTurn: Timestamp
   var lastTime: Timestamp?
+  /// The time of the newest message written in this run.
+  var newest: Timestamp?
   var repeats = Repeats()
   /// Keys that the destination had already.
   var adopted: Set<SendKey> = []
@@ -147,10 +149,10 @@ package struct Importer: Sendable {
       if pending.count >= batchSize || pendingBytes >= Self.requestBytes { try await flush() }
     }
     try await flush()
-    progress.update { [lastTime] counts in
-      counts.read += count
     // People belong to no channel, and are told with each.
     let count = records.count { $0.channel != nil }
+    progress.update { [lastTime] counts in
+      counts.read += count
       counts.place = lastTime
     }
   }

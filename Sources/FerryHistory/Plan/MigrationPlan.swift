@@ -66,6 +66,8 @@ package struct MigrationSurvey: Sendable {
   private var split = 0
   private var people: Set<UserID> = []
   private var fineTimes = 0
+  private var newest: Timestamp?
+  private var unordered = 0
   private var edited = 0
   private var edits = 0
   private var deleted: Set<MessageID> = []
@@ -129,6 +131,8 @@ package struct MigrationSurvey: Sendable {
     people.insert(message.author.id)
     let unit = to.capabilities?.importing?.timeUnit ?? 1
     if unit > 1, message.time.milliseconds % unit != 0 { fineTimes += 1 }
+    if let newest, message.time < newest { unordered += 1 }
+    newest = max(newest ?? message.time, message.time)
     if message.edited != nil { edited += 1 }
     if message.replyTo != nil { replies += 1 }
     reactions = record.reactions.reduce(reactions) { $0 &+ $1.count }
@@ -218,6 +222,12 @@ package struct MigrationSurvey: Sendable {
           how: "\(to.name) shows whole \(unitName); the exact times are kept beside them"))
     } else {
       items.append(.init(what: "times", outcome: .kept, count: messages))
+    }
+    if unordered > 0, destination?.importing?.sortsByTime == true {
+      items.append(
+        .init(
+          what: "order", outcome: .converted, count: unordered,
+          how: "older than what came before them; \(to.name) sorts by time"))
     }
     if replies > 0 { items.append(.init(what: "replies", outcome: .kept, count: replies)) }
     return items + files

@@ -23,9 +23,10 @@ enum Import {
       WorkFolder.option, Commands.jsonOption, Commands.configOption, Commands.verboseOption,
     ],
     notes: """
-      Oldest first, with authors, times, edits, deletions, replies, reactions, members and files, as far as the destination
-      can hold them; times to the millisecond, beside the message where the service itself rounds them. Nobody is notified.
-      The channel is made where it is missing. Whatever could not be kept is counted at the end and, with --report, told one
+      In the order of FILE, with authors, times, edits, deletions, replies, reactions, members and files, as far as the
+      destination can hold them; times to the millisecond, beside the message where the service itself rounds them. Nobody
+      is notified. The channel is made where it is missing. Where the destination sorts by time, and FILE is in another
+      order, what comes to stand elsewhere is counted. Whatever could not be kept is counted at the end and, with --report, told one
       by one; only refused credentials end the run.
 
       Run again, it writes nothing that is there already.

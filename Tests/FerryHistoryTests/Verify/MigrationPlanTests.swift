@@ -41,6 +41,19 @@ import Testing
     #expect(plan.isWhole)
   }
 
+  @Test("what stands out of order is counted where the destination sorts by time")
+  func order() async throws {
+    let records: [Record] = [0, 60_000, 30_000, 90_000].map {
+      .message(record("m\($0)", "said", at: Self.start + $0))
+    }
+    #expect(item(try await plan(records, to: service()), "order") == nil)
+    let sorting = try await plan(records, to: service { $0.importing?.sortsByTime = true })
+    #expect(
+      item(sorting, "order")
+        == .init(
+          what: "order", outcome: .converted, count: 1, how: "older than what came before them; TO sorts by time"))
+  }
+
   @Test("batches make it quicker")
   func batches() async throws {
     var story = Story(seed: 1)
