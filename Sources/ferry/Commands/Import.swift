@@ -8,9 +8,7 @@ enum Import {
   static let command = Command(
     name: "import", positional: ["FILE", "ADDRESS"],
     summary: "Write an archive's messages into a channel, as of their own time.",
-    options: [
-      .init("format", "NAME", "what FILE is: archive, jsonl or slack (found out by itself)"),
-      .init("fields", "MAP", "which members of JSON Lines mean what: time=ts,author=user,..."),
+    options: HistoryOperand.options + [
       .init("channel", "NAME", "which channel of FILE, when it holds several"),
       .init(
         "as-of", "ACCOUNT",
@@ -87,14 +85,14 @@ enum Import {
         }
         chosen = [(channels.first?.id, address.channel)]
       }
+      let sizes = channels.filter { channel in chosen.contains { $0.from == channel.id } }.compactMap(\.records)
+      if !sizes.isEmpty { run.progress.update { $0.expected = sizes.reduce(0, +) } }
       for (from, to) in chosen {
         var settings = base
         settings.channel = from
         if let from, from != settings.source.channel {
           settings.source = Address(account: settings.source.account, channel: from)
         }
-      let sizes = channels.filter { channel in chosen.contains { $0.from == channel.id } }.compactMap(\.records)
-      if !sizes.isEmpty { run.progress.update { $0.expected = sizes.reduce(0, +) } }
         let target = Address(account: address.account, channel: to)
         let book = try folder.book(
           "import", file.identity, settings.source.description, Ends.plain(text), to.rawValue)

@@ -95,7 +95,7 @@ enum Verify {
 
   private static func checkArchive(_ arguments: Arguments) async throws -> Int32 {
     let path = arguments.positional[0]
-    guard HistoryOperand.exists(path) else {
+    guard DiskFile.exists(path) else {
       throw arguments.fail("TO is missing; one operand alone is an archive, and there is no \"\(path)\"")
     }
     let report = try await ArchiveCheck.run(path)
