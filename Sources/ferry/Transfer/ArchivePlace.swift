@@ -7,12 +7,10 @@ import FerryRuntime
 struct ArchivePlace: Sendable {
   private let path: String
   private let work: String?
-  private let folder: WorkFolder
   private let isSlack: Bool
 
   init(_ path: String, in folder: WorkFolder, _ arguments: Arguments) throws {
     self.path = path
-    self.folder = folder
     let format = arguments["format"] ?? "archive"
     guard ["archive", "slack"].contains(format) else { throw arguments.fail("--format is archive or slack") }
     isSlack = format == "slack"
@@ -30,8 +28,6 @@ struct ArchivePlace: Sendable {
       if case .success(let reader) = Result(catching: { () throws(FerryError) in try ArchiveReader(folder) }) {
         try check(reader.header, against: header)
       }
-    } else if work != nil {
-      try self.folder.make()
     }
     return try ArchiveWriter(folder: folder, header: header)
   }
