@@ -127,7 +127,8 @@ let package = Package(
         "FerryCore", "FerryRuntime", "FerryTransport", "FerryConfig", "FerryStorage", "FerryChat", "FerryRelay",
         "FerryTestKit", "LocalProvider", "PusherProvider", "TwilioProvider", "BackendlessProvider", "ferry",
       ]),
-    .testTarget(name: "CommandTests", dependencies: ["FerryCore", "FerryRuntime", "FerryTestKit", "ferry"]),
+    .testTarget(
+      name: "CommandTests", dependencies: ["FerryCore", "FerryRuntime", "FerryHistory", "FerryTestKit", "ferry"]),
     .testTarget(name: "SoundnessTests", dependencies: ["ferry"]),
   ]
 )

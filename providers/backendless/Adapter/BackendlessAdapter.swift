@@ -75,6 +75,7 @@ package final class BackendlessAdapter: ChatProvider {
       importing.batch = BackendlessAPI.pageSize
       importing.isRepeatable = true
       importing.joins = settings.joinNotice != nil
+      importing.sortsByTime = true
       capabilities.importing = importing
     }
     capabilities.absent = absent(settings)
