@@ -123,6 +123,21 @@ package struct JSONWriter: Sendable {
     self.value(value)
   }
 
+  /// As `Stamp`'s `Codable` writes it; left out when it is nil.
+  package mutating func member(_ name: StaticString, _ stamp: Stamp?) {
+    guard let stamp else { return }
+    self.name(name)
+    begin()
+    member("bridge", stamp.bridge.rawValue)
+    member("origin", stamp.origin.description)
+    member("id", stamp.id.rawValue)
+    self.name("revision")
+    value(Int64(stamp.revision))
+    self.name("part")
+    value(Int64(stamp.part))
+    end()
+  }
+
   /// A rare member, through `JSONEncoder`; left out when it is nil.
   package mutating func member(_ name: StaticString, encoding value: (some Encodable)?) throws(FerryError) {
     guard let value else { return }
@@ -144,6 +159,8 @@ package struct JSONWriter: Sendable {
       switch byte {
       case UInt8(ascii: "\""), UInt8(ascii: "\\"): bytes.append(byte)
       case 0x0a: bytes.append(UInt8(ascii: "n"))
+      case 0x0d: bytes.append(UInt8(ascii: "r"))
+      case 0x09: bytes.append(UInt8(ascii: "t"))
       default:
         let digits: StaticString = "0123456789abcdef"
         bytes.append(contentsOf: [UInt8(ascii: "u"), UInt8(ascii: "0"), UInt8(ascii: "0")])
