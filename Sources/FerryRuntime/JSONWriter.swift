@@ -123,19 +123,23 @@ package struct JSONWriter: Sendable {
     self.value(value)
   }
 
-  /// As `Stamp`'s `Codable` writes it; left out when it is nil.
-  package mutating func member(_ name: StaticString, _ stamp: Stamp?) {
-    guard let stamp else { return }
-    self.name(name)
+  /// As `Stamp`'s `Codable` writes it.
+  package mutating func value(_ stamp: Stamp) {
     begin()
     member("bridge", stamp.bridge.rawValue)
     member("origin", stamp.origin.description)
     member("id", stamp.id.rawValue)
-    self.name("revision")
+    name("revision")
     value(Int64(stamp.revision))
-    self.name("part")
+    name("part")
     value(Int64(stamp.part))
     end()
+  }
+
+  package mutating func member(_ name: StaticString, _ stamp: Stamp?) {
+    guard let stamp else { return }
+    self.name(name)
+    value(stamp)
   }
 
   /// A rare member, through `JSONEncoder`; left out when it is nil.
