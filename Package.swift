@@ -84,7 +84,7 @@ let package = Package(
       dependencies: ["FerryCore", "FerryRuntime", "FerryHistory", "FerryTestKit"]),
 
     .testTarget(name: "FerryCoreTests", dependencies: ["FerryCore"]),
-    .testTarget(name: "FerryRuntimeTests", dependencies: ["FerryCore", "FerryRuntime"]),
+    .testTarget(name: "FerryRuntimeTests", dependencies: ["FerryCore", "FerryRuntime", "FerryTestKit"]),
     .testTarget(name: "FerryTransportTests", dependencies: ["FerryCore", "FerryRuntime", "FerryTransport"]),
     .testTarget(name: "FerryConfigTests", dependencies: ["FerryCore", "FerryConfig"]),
     .testTarget(name: "FerryStorageTests", dependencies: ["FerryCore", "FerryRuntime", "FerryStorage"]),
