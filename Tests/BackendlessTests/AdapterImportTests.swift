@@ -67,6 +67,33 @@ import Testing
     }
   }
 
+  @Test func `an edit of the past that was written before does not undo one made since`() async throws {
+    try await AdapterRig.serving { rig in
+      let adapter = rig.adapter()
+      let start = Timestamp(milliseconds: 1_600_000_000_123)
+      let past = PastMessage(author: AdapterRig.ann, text: "first")
+      var changed = past
+      changed.text = "second"
+      let items = [
+        PastItem(key: "m", time: start, kind: .message(past)),
+        PastItem(key: "e", time: start.advanced(by: .seconds(1)), kind: .edit(PastReference(key: "m"), changed)),
+      ]
+      let ids = try await adapter.write(items, into: "lobby")
+      let id = try #require(ids[0])
+      func text() async throws -> String? { try await rig.send("GET", "/data/ChatMessage/\(id)")["messageText"]?.string }
+      #expect(try await text() == "second")
+      try await rig.send("PUT", "/data/ChatMessage/\(id)", ["messageText": "since"])
+      #expect(try await adapter.write(items, into: "lobby") == ids)
+      #expect(try await text() == "since")
+      // Another edit is written.
+      changed.text = "third"
+      let later = PastItem(
+        key: "f", time: start.advanced(by: .seconds(2)), kind: .edit(PastReference(key: "m"), changed))
+      _ = try await adapter.write([later], into: "lobby")
+      #expect(try await text() == "third")
+    }
+  }
+
   @Test func `a copy of somebody's message that reads like the notice is a message on both sides`() async throws {
     try await AdapterRig.serving { rig in
       let adapter = rig.adapter()

@@ -91,6 +91,8 @@ extension BackendlessAdapter: ImportingProvider {
     }
     // Whose stamp and sender the row has, it keeps.
     let mark = FerryMark(row[settings.fields.ferry])
+    // Written before: what has become of it since is not undone.
+    if mark?.edited == FerryMark.Edit(item.time, of: past.text) { return }
     try await pace.wait()
     try await api.update(
       id.rawValue, of: table,
