@@ -160,6 +160,7 @@ package struct Importer: Sendable {
         default: nil
         }
       })
+    let earlier = underway?.task
     repeats.taken = taken.union(unnoted.compactMap { known[$0]?.stamp })
     for (record, key) in zip(records, keys) {
       if Task.isCancelled { throw .cancelled(didNotAct: true) }
@@ -167,7 +168,8 @@ package struct Importer: Sendable {
       try await take(record, key)
       if pending.count >= batchSize || pendingBytes >= Self.requestBytes { try await advance() }
     }
-    try await advance()
+    // What this page has begun may go on while the next one is taken.
+    if !pending.isEmpty || !outcome.isEmpty || underway?.task == earlier { try await advance() }
     // People belong to no channel, and are told with each.
     let count = records.count { $0.channel != nil }
     progress.update { [lastTime] counts in
