@@ -72,7 +72,8 @@ struct AccountInbox: Inbox {
       // By the source's own clock, which knows how soon one round came after another even when they are read together.
       for bridge in Set(router.lanes(for: event, from: account).map(\.bridge)) {
         let round = relay.loops.withLock {
-          $0.round(of: message.text, by: message.author.id, at: place, in: bridge, now: message.time)
+          $0.round(
+            of: message.text, by: message.author.id, at: place, in: bridge, event: event.key, now: message.time)
         }
         if round > limit {
           return

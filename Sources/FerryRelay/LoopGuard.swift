@@ -7,7 +7,8 @@ import FerryRuntime
 /// A pure value. A message is in its nth round when its text, or its text less what bridges put before it, is that of one
 /// accepted at most ten seconds earlier in its (n-1)th round, and all rounds were brought by the same one or two authors.
 /// Where one of these wrote it in the first place, it is more likely that somebody repeats something: ten such rounds
-/// count as one. Rounds are not known across a restart: a loop is then counted anew.
+/// count as one. Rounds are not known across a restart: a loop is then counted anew. An event that is looked at again,
+/// because what was done with it could not be written down, is in the round that it was in before.
 struct LoopGuard: Sendable {
   private struct Carrier: Hashable {
     let place: Address
@@ -27,23 +28,40 @@ struct LoopGuard: Sendable {
     let text: String
   }
 
+  private struct Counted: Hashable {
+    let bridge: BridgeName
+    let place: Address
+    let event: EventKey
+  }
+
   static let window = Duration.seconds(10)
   private static let capacity = 4096
   /// Longer texts are compared by their ends, where what others put before them does not show.
   private static let compared = 100
 
   private var rounds: [Key: Round] = [:]
+  /// The rounds of single events, by their messages' times.
+  private var counted: [Counted: (round: Int, time: Timestamp)] = [:]
 
-  /// Texts that are remembered.
-  var count: Int { rounds.count }
+  /// Texts, or events, that are remembered.
+  var count: Int { max(rounds.count, counted.count) }
 
-  /// How often a message that comes in has gone round; zero for one that is new.
-  mutating func round(of text: String, by author: UserID, at place: Address, in bridge: BridgeName, now: Timestamp)
-    -> Int
-  {
+  /// How often a message that comes in with an event has gone round; zero for one that is new.
+  mutating func round(
+    of text: String, by author: UserID, at place: Address, in bridge: BridgeName, event: EventKey, now: Timestamp
+  ) -> Int {
+    let event = Counted(bridge: bridge, place: place, event: event)
+    if let known = counted[event] { return known.round }
+    let round = count(text, Carrier(place: place, author: author), bridge, now)
+    if counted.count >= Self.capacity { counted = counted.filter { $0.value.time >= now.advanced(by: .zero - Self.window) } }
+    if counted.count >= Self.capacity { counted = [:] }
+    counted[event] = (round, now)
+    return round
+  }
+
+  private mutating func count(_ text: String, _ me: Carrier, _ bridge: BridgeName, _ now: Timestamp) -> Int {
     let variants = Self.variants(of: text)
     guard let whole = variants.first else { return 0 }
-    let me = Carrier(place: place, author: author)
     let oldest = now.advanced(by: .zero - Self.window)
     let last = variants.compactMap { rounds[Key(bridge: bridge, text: $0)] }.filter { $0.time >= oldest }
       .max { $0.number < $1.number }

@@ -1,10 +1,10 @@
 import FerryCore
 import FerryRuntime
-import FerryStorage
 import FerryTestKit
 import Testing
 
 @testable import FerryRelay
+@testable import FerryStorage
 
 private let here = Address(account: "here", channel: RelayRig.room)
 private let there = Address(account: "there", channel: RelayRig.room)
@@ -12,10 +12,12 @@ private let there = Address(account: "there", channel: RelayRig.room)
 @Suite(.timeLimit(.minutes(2))) struct LoopGuardTests {
   private var loops = LoopGuard()
   private var now = Timestamp(milliseconds: 0)
+  private var events = 0
 
   private mutating func round(_ text: String, _ author: UserID = "bot", after pause: Duration = .seconds(1)) -> Int {
     now = now.advanced(by: pause)
-    return loops.round(of: text, by: author, at: here, in: "pair", now: now)
+    events += 1
+    return loops.round(of: text, by: author, at: here, in: "pair", event: EventKey("e\(events)"), now: now)
   }
 
   @Test mutating func whatGoesRoundIsCounted() {
@@ -57,6 +59,35 @@ private let there = Address(account: "there", channel: RelayRig.room)
     for number in 0..<20_000 { _ = round("text \(number)", after: .milliseconds(1)) }
     for number in 0..<20_000 { _ = round("text \(number)", after: .seconds(1)) }
     #expect(loops.count <= 4096)
+  }
+
+  /// A full disk: the adapter hands the same event over until it can be written down.
+  @Test func whatCannotBeWrittenDownIsNoLoop() async throws {
+    let rig = try RelayRig(["here": MemoryProvider(), "there": MemoryProvider()])
+    let journal = try Journal(path: rig.journalPath)
+    defer { journal.close() }
+    let settings = try rig.settings(journal)
+    let relay = try Relay(settings)
+    let health = try #require(relay.table.withLock { $0.healths["here"] })
+    let inbox = AccountInbox(account: "here", relay: relay, health: health, settings)
+    let events = ["hello", "hello"].enumerated().map { index, text in
+      let message = Message(
+        id: MessageID("m\(index)"), author: Author(id: "ann", name: "Ann"), text: text,
+        time: Timestamp(milliseconds: 1))
+      return Event(
+        key: EventKey("e\(index)"), channel: RelayRig.room, time: message.time, kind: .posted(message),
+        cursor: Cursor("1"))
+    }
+    // Behind the events in the same transaction, which then leaves nothing.
+    try await journal.database.write { connection in
+      try connection.execute("CREATE TRIGGER full BEFORE INSERT ON cursors BEGIN SELECT RAISE(ABORT, 'full'); END")
+    }
+    for _ in 0..<200 { await #expect(throws: FerryError.self) { try await inbox.accept(events) } }
+    #expect(try await journal.counts().isEmpty)
+    try await journal.database.write { try $0.execute("DROP TRIGGER full") }
+    try await inbox.accept(events)
+    #expect(try await journal.deadLetters().isEmpty)
+    #expect(try await journal.counts().values.map(\.pending) == [2])
   }
 
   /// Other software that mirrors the same two channels, one way: what Ferry writes there comes back here as new.
