@@ -169,16 +169,17 @@ struct Lane: Sendable {
     }
   }
 
-  /// Everything that asks something of the destination goes through here, so that its account knows how it fares.
+  /// Everything that asks something of the destination goes through here, so that its account knows how it fares. Only
+  /// writing proves that writing works: a service that answers questions may still refuse all that is sent.
   func reach<Answer>(
     isWriting: Bool = false, _ body: () async throws(FerryError) -> Answer
   ) async throws(FerryError) -> Answer {
     do throws(FerryError) {
       let answer = try await body()
-      health.answered(id, hasActed: isWriting)
+      if isWriting { health.answered(id, hasActed: true) }
       return answer
     } catch {
-      health.failed(id, error)
+      health.failed(id, error, isWriting: isWriting)
       throw error
     }
   }
