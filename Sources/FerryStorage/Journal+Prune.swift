@@ -88,16 +88,21 @@ extension Journal {
     return connection.changes
   }
 
-  /// A message with all that was ever said about it, or nothing of it.
+  /// A message with all that was ever said about it, or nothing of it. What is said about a copy of it needs its links.
   private static func prune(
     message: String, _ place: [SQLValue], _ cutoff: Int64, _ now: Timestamp, _ connection: Connection
   ) throws -> Int {
     let isOpen = try connection.first(
       """
       SELECT 1 FROM events e LEFT JOIN deliveries d ON d.event = e.id
-      WHERE e.account = ? AND e.channel = ? AND e.message = ?
-      AND (e.accepted >= ? OR d.state <> 2 OR d.updated >= ?) LIMIT 1
-      """, place[0], place[1], .text(message), .integer(cutoff), .integer(cutoff)
+      WHERE e.id IN (
+        SELECT id FROM events WHERE account = ?1 AND channel = ?2 AND message = ?3
+        UNION ALL
+        SELECT c.id FROM links l JOIN events c
+        ON c.account = l.account AND c.channel = l.channel AND c.message = l.copy
+        WHERE l.origin_account = ?1 AND l.origin_channel = ?2 AND l.origin = ?3)
+      AND (e.accepted >= ?4 OR d.state <> 2 OR d.updated >= ?4) LIMIT 1
+      """, place[0], place[1], .text(message), .integer(cutoff)
     ) { _ in true }
     guard isOpen == nil else { return 0 }
     try remember(digest("m", place, message), now, connection)

@@ -141,6 +141,28 @@ private func link(_ id: String) -> Link {
     }
   }
 
+  @Test func whatIsSaidOfACopyKeepsItsOriginal() async throws {
+    try await withJournal { journal, clock, _ in
+      let toHere = LaneID(bridge: "lobby", destination: here)
+      try await accept([posted("1")], journal)
+      try await settle(journal)
+      let reaction = Reaction(message: "c1", by: ann, emoji: "+", added: true)
+      let event = Event(
+        key: "r1", channel: site.channel, time: Timestamp(milliseconds: 2), kind: .reacted(reaction))
+      _ = try await journal.accept([event], from: "site") { _ in [toHere] }
+      clock.advance(by: .seconds(86_400))
+      #expect(try await pruneAll(journal, clock) == 0)
+      // Delivered at last, it is translated by the link.
+      #expect(try await journal.translate("c1", at: site, to: here) == "1")
+      let open = try #require(try await journal.open(toHere, limit: 1).first)
+      try await journal.advance(settled: [Settlement(delivery: open.id)])
+      #expect(try await pruneAll(journal, clock) == 0)
+      clock.advance(by: .seconds(3601))
+      #expect(try await pruneAll(journal, clock) == 2)
+      #expect(try await journal.trace("1", at: here).isEmpty)
+    }
+  }
+
   @Test func aChangeWhoseMessageNeverCameBecomesADeadLetter() async throws {
     try await withJournal { journal, clock, _ in
       try await accept([edited("1")], journal)
