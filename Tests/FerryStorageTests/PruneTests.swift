@@ -163,6 +163,24 @@ private func link(_ id: String) -> Link {
     }
   }
 
+  @Test func namesInUseOutlastTheShortestRetention() async throws {
+    try await withJournal { journal, clock, _ in
+      let first = NameOwner(account: nil, id: "ann")
+      let second = NameOwner(account: "site", id: "ann")
+      #expect(try await journal.owners(of: "ann", at: here, with: first) == [first])
+      // Used all the time, and noted once a day.
+      for _ in 0..<30 {
+        clock.advance(by: .seconds(3600))
+        try await journal.tidy(before: clock.now().advanced(by: .seconds(-3600)), slice: 0)
+        #expect(try await journal.owners(of: "ann", at: here, with: first) == [first])
+      }
+      #expect(try await journal.owners(of: "ann", at: here, with: second) == [first, second])
+      clock.advance(by: .seconds(2 * 86_400 + 1))
+      try await journal.tidy(before: clock.now().advanced(by: .seconds(-3600)), slice: 0)
+      #expect(try await journal.owners(of: "ann", at: here, with: second) == [second])
+    }
+  }
+
   @Test func aChangeWhoseMessageNeverCameBecomesADeadLetter() async throws {
     try await withJournal { journal, clock, _ in
       try await accept([edited("1")], journal)
@@ -188,8 +206,9 @@ private func link(_ id: String) -> Link {
         clock.advance(by: .seconds(1800))
         _ = try await pruneAll(journal, clock)
         for slice in 0..<4 {
-          try await journal.tidy(before: clock.now().advanced(by: .seconds(-3600)), slice: slice, pages: 100_000)
+          try await journal.tidy(before: clock.now().advanced(by: .seconds(-3600)), slice: slice)
         }
+        try await journal.shrink(pages: 100_000)
         var size: Int64 = 0
         for name in ["journal.db", "journal.db-wal"] {
           let attributes = try FileManager.default.attributesOfItem(atPath: "\(folder)/\(name)")
