@@ -21,7 +21,6 @@ const en = {
   version: (version) => `Ferry ${version}`,
   loading: 'Loading…',
   failed: 'That did not work.',
-  retryLoad: 'Try again',
   // States
   ok: 'Well',
   warning: 'Warning',
@@ -203,7 +202,6 @@ const ja = {
   version: (version) => `Ferry ${version}`,
   loading: '読み込んでいます…',
   failed: 'うまくいきませんでした。',
-  retryLoad: '再試行',
   ok: '正常',
   warning: '注意',
   error: 'エラー',
