@@ -1,5 +1,6 @@
 import FerryCore
 import FerryRuntime
+import FerryStorage
 import FerryTestKit
 import Testing
 
