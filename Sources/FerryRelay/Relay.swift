@@ -294,7 +294,7 @@ package final class Relay: Sendable {
     return RelayStatus(
       accounts: accounts.sorted { $0.name < $1.name },
       lanes: lanes.sorted { ($0.bridge, $0.destination) < ($1.bridge, $1.destination) },
-      gaps: gaps.suffix(100).map { account, gap in
+      gaps: gaps.map { account, gap in
         RelayStatus.Gap(
           address: Address(account: account, channel: gap.channel), start: gap.start.iso8601, end: gap.end.iso8601)
       })

@@ -29,7 +29,8 @@ private let unanswered = FerryError(.timedOut, "The service is down.", retry: .n
     try #require(try await relay.status().accounts.first { $0.name == name })
   }
 
-  @Test("a hundred lanes try one at a time while nothing can be sent, whatever else works", arguments: [down, unanswered])
+  @Test(
+    "a hundred lanes try one at a time while nothing can be sent, whatever else works", arguments: [down, unanswered])
   func hundredLanes(error: FerryError) async throws {
     let clock = ManualClock()
     let there = MemoryProvider { $0.batch = 1 }

@@ -100,7 +100,7 @@ extension ConsoleStatus.Lane {
   init(_ id: LaneID, _ queue: LaneQueue?, _ counts: LaneCounts, next: Timestamp?, sent: Int, isParked: Bool) {
     bridge = id.bridge
     to = id.destination
-    pending = queue?.pending ?? 0
+    pending = counts.pending
     waiting = counts.waiting
     dead = counts.dead
     oldest = queue?.oldest.milliseconds
@@ -123,7 +123,6 @@ extension Relay {
   /// What the console shows, as it is now.
   func consoleStatus(providers: [AccountName: String]) async throws(FerryError) -> ConsoleStatus {
     let journal = settings.journal
-    let queues = try await journal.queues()
     let counts = try await journal.counts()
     let gaps = try await journal.gaps()
     let lastEvent = try await journal.lastEvent()
@@ -143,7 +142,7 @@ extension Relay {
       },
       bridges: bridges.map { ConsoleStatus.Bridge($0) },
       lanes: Array(lanes.sorted { $0.isWorse(than: $1) }.prefix(ConsoleStatus.laneLimit)), laneCount: lanes.count,
-      gaps: gaps.suffix(100).map { account, gap in
+      gaps: gaps.map { account, gap in
         ConsoleStatus.Gap(
           address: Address(account: account, channel: gap.channel), start: gap.start.milliseconds,
           end: gap.end.milliseconds)
