@@ -14,10 +14,12 @@ package struct RelayListener: Sendable {
   /// Without `token` everything that needs one is refused; `readToken` may look and change nothing. Throws when two
   /// accounts want their webhooks at one path.
   package init(
-    relay: Relay, token: String?, readToken: String? = nil, facts: ConsoleFacts = ConsoleFacts()
+    relay: Relay, token: String?, readToken: String? = nil, facts: ConsoleFacts = ConsoleFacts(),
+    listenHost: String? = nil
   ) throws(FerryError) {
     self.relay = relay
-    access = ConsoleAccess(token: token, readToken: readToken, publicURL: relay.settings.publicURL)
+    access = ConsoleAccess(
+      token: token, readToken: readToken, publicURL: relay.settings.publicURL, listenHost: listenHost)
     console = ConsoleAPI(
       relay: relay, access: access, facts: facts, feed: ConsoleFeed(relay: relay, providers: facts.providers))
     webhooks = try Self.webhooks(of: relay.settings.accounts)

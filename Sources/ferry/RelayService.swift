@@ -90,7 +90,7 @@ final class RelayService: Sendable {
       })
     return try RelayListener(
       relay: relay, token: configuration.relay.token?.reveal(), readToken: configuration.relay.readToken?.reveal(),
-      facts: facts)
+      facts: facts, listenHost: configuration.relay.listen.host)
   }
 
   static func accounts(of configuration: Configuration) -> Set<AccountName> {

@@ -19,10 +19,10 @@ extension RelayRig {
 private struct Asker: Sendable {
   let listener: RelayListener
 
-  init(_ relay: Relay, token: String? = token) throws {
+  init(_ relay: Relay, token: String? = token, listenHost: String? = nil) throws {
     let facts = ConsoleFacts(
       version: "1", providers: ["here": "memory"], settings: [ConsoleSetting(key: "a", value: "b", kind: "written")])
-    listener = try RelayListener(relay: relay, token: token, readToken: readToken, facts: facts)
+    listener = try RelayListener(relay: relay, token: token, readToken: readToken, facts: facts, listenHost: listenHost)
   }
 
   func ask(
@@ -148,6 +148,27 @@ private struct Asker: Sendable {
     try await rig.relaying { relay, journal in
       let asker = try Asker(relay)
       rig["there"].failNext(5, with: refused)
+  @Test("a name that others may have made to lead here is refused, with the right token too")
+  func hosts() async throws {
+    try await RelayRig.pair().relaying { relay, _ in
+      let asker = try Asker(relay)
+      for host in ["rebound.example.com:8090", "127.0.0.1.nip.example", "evil.example."] {
+        #expect(await asker.ask("GET", "status", ["Host": host]).status == 403, "\(host)")
+        #expect(await asker.ask("POST", "dead/retry", body: #"{"ids":[]}"#, ["Host": host]).status == 403, "\(host)")
+      }
+      for host in ["localhost:8090", "[::1]:8090", "::1", "192.0.2.1", "relay:8090", "a.localhost"] {
+        #expect(await asker.ask("GET", "status", ["Host": host]).status == 200, "\(host)")
+      }
+      var settings = relay.settings
+      settings.publicURL = "https://ferry.example.org:8443/bridge"
+      let known = try Asker(Relay(settings), listenHost: "chat.example.net")
+      for host in ["ferry.example.org", "FERRY.example.org:8443", "chat.example.net:8090"] {
+        #expect(await known.ask("GET", "session", ["Host": host]).status == 200, "\(host)")
+      }
+      #expect(await known.ask("GET", "session", ["Host": "rebound.example.com"]).status == 403)
+    }
+  }
+
       // One by one: several in one request would fail together, and then each alone.
       for number in 1...5 {
         rig.say("text \(number)", at: "here")
