@@ -48,7 +48,8 @@ final class RelayService: Sendable {
       stripsLocation: section.stripLocation)
     let box = Locked<RelayService?>(nil)
     server = try HTTPServer(
-      HTTPServer.Settings(host: section.listen.host, port: section.listen.port),
+      HTTPServer.Settings(
+        host: section.listen.host, port: section.listen.port, requestsPerClient: section.requestsPerClient),
       loop: try LoopExecutor(name: "ferry-relay"), logger: session.logger
     ) { request in
       let listener = box.withLock { $0 }?.current.withLock { $0.listener }
