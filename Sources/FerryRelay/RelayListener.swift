@@ -99,6 +99,7 @@ package struct RelayListener: Sendable {
       settings.metrics.set("ferry_lane_pending", labels, to: Double(counts.pending))
       settings.metrics.set("ferry_lane_waiting", labels, to: Double(counts.waiting))
       settings.metrics.set("ferry_lane_dead", labels, to: Double(counts.dead))
+      settings.metrics.set("ferry_lane_stopped", labels, to: relay.stops.withLock { $0.lanes.contains(lane) } ? 1 : 0)
       let age = counts.oldest.map { max(now.milliseconds - $0.milliseconds, 0) } ?? 0
       settings.metrics.set("ferry_lane_oldest_seconds", labels, to: Double(age) / 1000)
     }
@@ -159,7 +160,7 @@ package struct RelayListener: Sendable {
       default: throw FerryError(.notFound, "A dead letter can be retried or dropped.")
       }
     guard isDone else { throw FerryError(.notFound, "There is no dead letter \(id).") }
-    relay.wakeAll()
+    await relay.lettersDecided()
     return .json(["id": id])
   }
 }

@@ -151,6 +151,19 @@ extension Journal {
     }
   }
 
+  /// Lanes with a dead letter whose reason begins so.
+  package func lanes(withDeadLettersFor reason: String) async throws(FerryError) -> Set<LaneID> {
+    Set(
+      try await database.read { connection in
+        try connection.rows(
+          """
+          SELECT DISTINCT bridge, account, channel FROM deliveries
+          WHERE state > 2 AND state = 3 AND substr(error, 1, length(?1)) = ?1
+          """, .text(reason)
+        ) { Self.lane($0, 0) }
+      })
+  }
+
   // MARK: Statements
 
   private static func set(

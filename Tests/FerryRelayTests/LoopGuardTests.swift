@@ -1,6 +1,7 @@
 import FerryCore
 import FerryRuntime
 import FerryTestKit
+import FerryTransport
 import Testing
 
 @testable import FerryRelay
@@ -17,7 +18,7 @@ private let there = Address(account: "there", channel: RelayRig.room)
   private mutating func round(_ text: String, _ author: UserID = "bot", after pause: Duration = .seconds(1)) -> Int {
     now = now.advanced(by: pause)
     events += 1
-    return loops.round(of: text, by: author, at: here, in: "pair", event: EventKey("e\(events)"), now: now)
+    return loops.round(of: text, by: author, at: here, in: "pair", event: EventKey("e\(events)"), now: now).round
   }
 
   @Test mutating func whatGoesRoundIsCounted() {
@@ -115,14 +116,51 @@ private let there = Address(account: "there", channel: RelayRig.room)
         #expect(rig.texts(at: "there").count == 11)
         #expect(rig.metrics.value("ferry_loops_total", ["account": "here"]) == 1)
         group.cancelAll()
-        // Everything else goes on, and a person may send what was stopped.
+        // The other way goes on; this one waits, and says why and for what.
         rig["there"].say("answer", by: Author(id: "bob", name: "Bob"), in: RelayRig.room)
         _ = await rig["here"].wait(in: RelayRig.room) { $0.contains { $0.text == "answer" } ? true : nil }
-        let letter = try #require(dead.first)
-        #expect(try await journal.retryDead(letter.delivery))
-        relay.wakeAll()
-        _ = await rig["there"].wait(in: RelayRig.room) { $0.count == 13 ? true : nil }
+        try await until { try await Self.stopped(relay).count == 1 }
+        #expect(try await Self.stopped(relay)["there:room"]?.contains("ferry dead retry") == true)
+        rig.say("held back", at: "here")
+        try await until { try await journal.counts()[Self.lane]?.pending == 1 }
       }
     }
+    // Also after a restart.
+    try await rig.relaying { relay, journal async throws in
+      try await until { try await Self.stopped(relay).count == 1 }
+      rig["there"].say("again", by: Author(id: "bob", name: "Bob"), in: RelayRig.room)
+      _ = await rig["here"].wait(in: RelayRig.room) { $0.contains { $0.text == "again" } ? true : nil }
+      #expect(!rig.texts(at: "there").contains("held back"))
+      // Until a person sends what was stopped, which then comes first.
+      let letter = try #require(try await journal.deadLetters().first)
+      let listener = try RelayListener(relay: relay, token: "t")
+      let answer = await listener.handle(
+        HTTPRequest(method: "POST", path: "/dead/\(letter.delivery)/retry", headers: ["Authorization": "Bearer t"]))
+      #expect(answer.status == 200)
+      _ = await rig["there"].wait(in: RelayRig.room) { $0.last?.text == "held back" ? true : nil }
+      #expect(rig.texts(at: "there").filter { $0.hasSuffix("round and round") }.count == 12)
+      #expect(try await Self.stopped(relay).isEmpty)
+    }
+  }
+
+  private static let lane = LaneID(bridge: "pair", destination: there)
+
+  private static func stopped(_ relay: Relay) async throws -> [String: String] {
+    let lanes = try await relay.status().lanes
+    return Dictionary(lanes.compactMap { lane in lane.stopped.map { (lane.destination.description, $0) } }) { $1 }
+  }
+
+  /// One who says the same again and again must not be able to stop a bridge.
+  @Test mutating func onlyWhatOthersBringBackStopsALane() {
+    _ = round("hello", "ann")
+    for _ in 0..<200 { _ = round("hello", "ann", after: .milliseconds(10)) }
+    var pass = loops.round(of: "hello", by: "ann", at: here, in: "pair", event: "last", now: now)
+    #expect(pass.round > 10 && !pass.isForeign)
+    #expect(!LoopGuard.reason(pass, limit: 10).hasPrefix(LoopGuard.stops))
+    _ = round("hi", "ann")
+    for _ in 0..<10 { _ = round("hi") }
+    pass = loops.round(of: "hi", by: "bot", at: here, in: "pair", event: "other", now: now)
+    #expect(pass == LoopGuard.Pass(round: 11, isForeign: true))
+    #expect(LoopGuard.reason(pass, limit: 10).hasPrefix(LoopGuard.stops))
   }
 }

@@ -56,7 +56,8 @@ struct ConsoleAPI: Sendable {
     case ["dead"]:
       let filter = try Self.filter(request)
       let (count, newest) = try await journal.countDeadLetters(filter)
-      let letters = try await journal.deadLetters(filter, before: Self.before(request), limit: Self.limit(request))
+      let letters = try await journal.deadLetters(
+        filter, before: try Self.before(request), limit: try Self.limit(request))
       return .json(DeadPage(count: count, newest: newest, letters: letters.map { DeadLine($0) }))
     case ["body"]:
       guard let address = request.query("address").flatMap({ Address($0) }), let key = request.query("key"),
@@ -87,7 +88,7 @@ struct ConsoleAPI: Sendable {
     } else {
       throw FerryError(.badRequest, "Name the ids, or the newest that is meant and a filter.")
     }
-    if retry { relay.wakeAll() }
+    await relay.lettersDecided()
     relay.settings.logger.notice("console: \(retry ? "retried" : "dropped") \(done) dead letters")
     feed.changed()
     return .json(["done": done])

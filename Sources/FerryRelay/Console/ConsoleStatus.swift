@@ -46,6 +46,8 @@ struct ConsoleStatus: Encodable, Sendable {
     let sent: Int
     /// No longer configured: what is left waits until it is again.
     let parked: Bool
+    /// A loop has stopped it: why, and what a person is to do.
+    let stopped: String?
   }
 
   struct Gap: Encodable, Sendable {
@@ -97,7 +99,8 @@ extension ConsoleStatus.Bridge {
 }
 
 extension ConsoleStatus.Lane {
-  init(_ id: LaneID, _ queue: LaneQueue?, _ counts: LaneCounts, next: Timestamp?, sent: Int, isParked: Bool) {
+  init(_ id: LaneID, _ counts: LaneCounts, next: Timestamp?, sent: Int, isParked: Bool, isStopped: Bool) {
+    let queue = counts.queue
     bridge = id.bridge
     to = id.destination
     pending = counts.pending
@@ -109,10 +112,12 @@ extension ConsoleStatus.Lane {
     self.next = queue == nil ? nil : next?.milliseconds
     self.sent = sent
     parked = isParked
+    stopped = isStopped ? Relay.whyStopped : nil
   }
 
   /// Those that wait longest come first, then those with dead letters.
   func isWorse(than other: ConsoleStatus.Lane) -> Bool {
+    if (stopped == nil) != (other.stopped == nil) { return stopped != nil }
     if oldest != other.oldest { return (oldest ?? .max) < (other.oldest ?? .max) }
     if dead != other.dead { return dead > other.dead }
     return (bridge, to) < (other.bridge, other.to)
@@ -128,10 +133,11 @@ extension Relay {
     let lastEvent = try await journal.lastEvent()
     let (tick, sample) = history.last
     let (healths, running, bridges) = table.withLock { ($0.healths, Set($0.lanes.keys), $0.settings.bridges) }
-    let lanes = running.union(queues.keys).union(counts.keys).map { id in
+    let stops = stops.withLock { $0.lanes }
+    let lanes = running.union(counts.keys).map { id in
       ConsoleStatus.Lane(
-        id, queues[id], counts[id] ?? LaneCounts(), next: healths[id.destination.account]?.nextAttempt(of: id),
-        sent: sample.sent[id] ?? 0, isParked: !running.contains(id))
+        id, counts[id] ?? LaneCounts(), next: healths[id.destination.account]?.nextAttempt(of: id),
+        sent: sample.sent[id] ?? 0, isParked: !running.contains(id), isStopped: stops.contains(id))
     }
     return ConsoleStatus(
       time: settings.clock.now().milliseconds, tick: tick,
