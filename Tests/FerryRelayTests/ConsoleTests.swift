@@ -148,12 +148,6 @@ private struct Asker: Sendable {
     }
   }
 
-  @Test("dead letters are listed newest first, filtered, and decided about")
-  func dead() async throws {
-    let rig = try RelayRig.pair()
-    try await rig.relaying { relay, journal in
-      let asker = try Asker(relay)
-      rig["there"].failNext(5, with: refused)
   @Test("a name that others may have made to lead here is refused, with the right token too")
   func hosts() async throws {
     try await RelayRig.pair().relaying { relay, _ in
@@ -175,6 +169,12 @@ private struct Asker: Sendable {
     }
   }
 
+  @Test("dead letters are listed newest first, filtered, and decided about")
+  func dead() async throws {
+    let rig = try RelayRig.pair()
+    try await rig.relaying { relay, journal in
+      let asker = try Asker(relay)
+      rig["there"].failNext(5, with: refused)
       // One by one: several in one request would fail together, and then each alone.
       for number in 1...5 {
         rig.say("text \(number)", at: "here")
