@@ -63,7 +63,10 @@ extension ServerLoop {
     if let response = refusalOfTooMany(from: connection.address, headers) {
       exchange.response = response
       // Who does not wait for our word is heard out, or would not hear the answer.
-      if headers["Expect"] == nil, (declared ?? 0) <= 1 << 20 { exchange.phase = .body }
+      if headers["Expect"] == nil, (declared ?? 0) <= 1 << 20 {
+        exchange.phase = .body
+        exchange.isHeardOut = true
+      }
       return exchange
     }
     if let declared, declared > settings.bodyBytes {
