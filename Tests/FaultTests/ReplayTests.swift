@@ -68,8 +68,15 @@ import Testing
   }
 
   /// Everything that a webhook can tell of messages.
-  private func talk(_ scene: Scene) async throws {
+  ///
+  /// Returns what the other side shows in the end.
+  private func talk(_ scene: Scene) async throws -> [String] {
     let place = scene.place
+    // What was said before the service knew whom to call was found by looking.
+    while !scene.gate.recorded.contains(where: { $0.event == "onMessageAdded" }) {
+      try await scene.pass("hello \(scene.texts.count)")
+    }
+    let (start, already) = (scene.texts, scene.gate.recorded.count)
     let kept = try await place.say("one", picture: nil)
     try await scene.pass("one and a half")
     for text in ["uno", "eins"] {
@@ -82,24 +89,25 @@ import Testing
     _ = await scene.memory.wait(in: "room") { $0.contains { $0.text == "two" } ? nil : true }
     // What the relay found by looking may be announced later.
     func isTold() -> Bool {
-      let events = scene.gate.recorded.compactMap(\.event)
+      let events = scene.gate.recorded.dropFirst(already).compactMap(\.event)
       return events.count { $0 == "onMessageAdded" } >= 4 && events.count { $0 == "onMessageUpdated" } >= 2
         && events.contains("onMessageRemoved")
     }
     while !isTold() { try await SystemClock().sleep(for: .milliseconds(5)) }
+    return start + ["eins", "one and a half", "three"]
   }
 
   @Test("signed webhooks that are sent again, in any order, at any time, change nothing and deliver nothing")
   func twilio() async throws {
     try await withScene { scene in
       var relay = try await scene.begin()
-      try await talk(scene)
+      let shown = try await talk(scene)
       let hooks = scene.gate.recorded
-      #expect(scene.texts == ["eins", "one and a half", "three"])
+      #expect(scene.texts == shown)
       let writes = scene.writes
       for order in [hooks, hooks.reversed(), hooks + hooks] { try await scene.replay(order, to: relay) }
       try await scene.pass("four")
-      #expect(scene.texts == ["eins", "one and a half", "three", "four"])
+      #expect(scene.texts == shown + ["four"])
       var expected = writes
       expected[.post, default: 0] += 1
       #expect(scene.writes == expected)
@@ -109,7 +117,7 @@ import Testing
       relay = try await scene.begin()
       try await scene.replay(hooks.reversed() + hooks, to: relay)
       try await scene.pass("five")
-      #expect(scene.texts == ["eins", "one and a half", "three", "four", "five"])
+      #expect(scene.texts == shown + ["four", "five"])
       expected[.post, default: 0] += 1
       #expect(scene.writes == expected)
       await relay.kill()
