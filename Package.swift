@@ -84,7 +84,7 @@ let package = Package(
       dependencies: ["FerryCore", "FerryRuntime", "FerryHistory", "FerryTestKit"]),
 
     .testTarget(name: "FerryCoreTests", dependencies: ["FerryCore"]),
-    .testTarget(name: "FerryRuntimeTests", dependencies: ["FerryCore", "FerryRuntime"]),
+    .testTarget(name: "FerryRuntimeTests", dependencies: ["FerryCore", "FerryRuntime", "FerryTestKit"]),
     .testTarget(
       name: "FerryTransportTests", dependencies: ["FerryCore", "FerryRuntime", "FerryTransport"],
       // So that libcurl finds the scripted answers of these tests before the C library's.
@@ -134,7 +134,8 @@ let package = Package(
         "FerryCore", "FerryRuntime", "FerryTransport", "FerryConfig", "FerryStorage", "FerryChat", "FerryRelay",
         "FerryTestKit", "LocalProvider", "PusherProvider", "TwilioProvider", "BackendlessProvider", "ferry",
       ]),
-    .testTarget(name: "CommandTests", dependencies: ["FerryCore", "FerryRuntime", "FerryTestKit", "ferry"]),
+    .testTarget(
+      name: "CommandTests", dependencies: ["FerryCore", "FerryRuntime", "FerryHistory", "FerryTestKit", "ferry"]),
     .testTarget(name: "SoundnessTests", dependencies: ["ferry"]),
   ]
 )
