@@ -3,7 +3,7 @@ import FerryCore
 /// Writes one batch while the next is prepared: half of an import's time is the destination's.
 ///
 /// Only where the destination knows what it has by key, so that nothing need be known of the one batch to write the
-/// next. What becomes of a batch is noted before the next is sent: a run that is broken off repeats one batch at most.
+/// next. What became of a batch is noted while the next is on its way: a run that is broken off repeats two at most.
 extension Importer {
   /// A batch that is being written.
   struct Underway: Sendable {
@@ -22,7 +22,7 @@ extension Importer {
   /// has been begun.
   mutating func advance() async throws(FerryError) {
     guard overlaps, !pending.isEmpty, pending.count <= batchSize else { return try await flush() }
-    try await settleUnderway()
+    let finished = try await finishUnderway()
     let (writer, batch) = (self, pending)
     let task = Task {
       await Patience.outcome { () async throws(FerryError) in try await writer.deliver(batch) }
@@ -32,21 +32,31 @@ extension Importer {
     outcome = .init()
     pending = []
     pendingBytes = 0
+    if let finished { try await note(finished) }
   }
 
   /// Waits for what is being written, and notes it.
   mutating func settleUnderway() async throws(FerryError) {
-    guard let current = underway else { return }
+    if let finished = try await finishUnderway() { try await note(finished) }
+  }
+
+  private typealias Finished = (underway: Underway, results: [Result<Landing, FerryError>])
+
+  private mutating func finishUnderway() async throws(FerryError) -> Finished? {
+    guard let current = underway else { return nil }
     underway = nil
     let result = await withTaskCancellationHandler {
       await current.task.value
     } onCancel: {
       current.task.cancel()
     }
-    let results = try result.get()
+    return (current, try result.get())
+  }
+
+  private mutating func note(_ finished: Finished) async throws(FerryError) {
     let later = outcome
-    outcome = current.outcome
-    for (entry, result) in zip(current.batch, results) { note(entry, result) }
+    outcome = finished.underway.outcome
+    for (entry, result) in zip(finished.underway.batch, finished.results) { note(entry, result) }
     try await commit()
     outcome = later
   }
