@@ -135,25 +135,36 @@ package struct KnownMessage: Hashable, Sendable {
   package var id: MessageID
   /// As posted or last edited; nil when it was deleted.
   package var message: Message?
+  /// Whether its posting is among what was looked at, and not only what became of it.
+  package var isPosted: Bool
 
-  package init(id: MessageID, message: Message?) {
+  package init(id: MessageID, message: Message?, isPosted: Bool = true) {
     self.id = id
     self.message = message
+    self.isPosted = isPosted
   }
 
   /// What events say of messages, each message once; the events newest first.
   package static func latest(of events: some Sequence<Event>) -> [KnownMessage] {
-    var seen: Set<MessageID> = []
-    return events.compactMap { event in
-      let known: KnownMessage? =
-        switch event.kind {
-        case .posted(let message), .edited(let message): KnownMessage(id: message.id, message: message)
-        case .deleted(let deletion): KnownMessage(id: deletion.id, message: nil)
-        case .joined, .left, .read, .reacted: nil
-        }
-      guard let known, seen.insert(known.id).inserted else { return nil }
-      return known
+    var places: [MessageID: Int] = [:]
+    var known: [KnownMessage] = []
+    func note(_ id: MessageID, _ message: Message?, isPosted: Bool) {
+      if let place = places[id] {
+        known[place].isPosted = known[place].isPosted || isPosted
+      } else {
+        places[id] = known.count
+        known.append(KnownMessage(id: id, message: message, isPosted: isPosted))
+      }
     }
+    for event in events {
+      switch event.kind {
+      case .posted(let message): note(message.id, message, isPosted: true)
+      case .edited(let message): note(message.id, message, isPosted: false)
+      case .deleted(let deletion): note(deletion.id, nil, isPosted: false)
+      case .joined, .left, .read, .reacted: break
+      }
+    }
+    return known
   }
 }
 

@@ -11,7 +11,8 @@ package enum JSON {
     _ type: Value.Type, from bytes: some Sequence<UInt8>
   ) throws -> Value {
     let bytes = Array(bytes)
-    if let (tree, isLossy) = try? JSONReader.read(bytes, deepest: JSONValue.deepest * 2), !isLossy,
+    if let (tree, isLossy) = try? JSONReader.read(
+      bytes, countsWholeNumbers: true, deepest: JSONValue.deepest * 2), !isLossy,
       let value = try? JSONTree.decode(type, from: tree)
     {
       return value

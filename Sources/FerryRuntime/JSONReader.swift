@@ -19,22 +19,27 @@ package struct JSONReader {
   private let bytes: UnsafeBufferPointer<UInt8>
   private var position = 0
   private let isLenient: Bool
+  private let countsWholeNumbers: Bool
   /// Whether bytes or escapes that are no Unicode text were replaced by U+FFFD.
   private var isLossy = false
 
-  private init(_ bytes: UnsafeBufferPointer<UInt8>, isLenient: Bool, limit: Int) {
+  private init(_ bytes: UnsafeBufferPointer<UInt8>, isLenient: Bool, countsWholeNumbers: Bool, limit: Int) {
     self.bytes = bytes
+    self.countsWholeNumbers = countsWholeNumbers
     self.limit = limit
     self.isLenient = isLenient
   }
 
   /// The one value in `bytes`. `lossy` is true when something in it was not Unicode text and was replaced.
   ///
-  /// `lenient` also takes control characters within strings, and `\x01`, which some services write.
+  /// `lenient` also takes control characters within strings, and `\x01`, which some services write. A whole number that
+  /// is written as another, `5.0` or `5e0`, is an integer where `countsWholeNumbers` says so.
   package static func read(
-    _ bytes: UnsafeBufferPointer<UInt8>, lenient: Bool = false, deepest: Int = JSONReader.deepest
+    _ bytes: UnsafeBufferPointer<UInt8>, lenient: Bool = false, countsWholeNumbers: Bool = false,
+    deepest: Int = JSONReader.deepest
   ) throws(Fault) -> (value: JSONValue, lossy: Bool) {
-    var reader = JSONReader(bytes, isLenient: lenient, limit: deepest)
+    var reader = JSONReader(
+      bytes, isLenient: lenient, countsWholeNumbers: countsWholeNumbers, limit: deepest)
     reader.skipSpace()
     let value = try reader.value(depth: 0)
     reader.skipSpace()
@@ -43,10 +48,14 @@ package struct JSONReader {
   }
 
   package static func read(
-    _ bytes: some Sequence<UInt8>, lenient: Bool = false, deepest: Int = JSONReader.deepest
+    _ bytes: some Sequence<UInt8>, lenient: Bool = false, countsWholeNumbers: Bool = false,
+    deepest: Int = JSONReader.deepest
   ) throws(Fault) -> (value: JSONValue, lossy: Bool) {
     let result: Result<(value: JSONValue, lossy: Bool), Fault> = Array(bytes).withUnsafeBufferPointer { bytes in
-      do throws(Fault) { return .success(try read(bytes, lenient: lenient, deepest: deepest)) } catch {
+      do throws(Fault) {
+        return .success(
+          try read(bytes, lenient: lenient, countsWholeNumbers: countsWholeNumbers, deepest: deepest))
+      } catch {
         return .failure(error)
       }
     }
@@ -166,6 +175,7 @@ package struct JSONReader {
     guard let number = Double(text), number.isFinite else {
       throw Fault(offset: start, reason: "the number is too large")
     }
+    if countsWholeNumbers, let integer = Int64(exactly: number) { return .integer(integer) }
     return .number(number)
   }
 

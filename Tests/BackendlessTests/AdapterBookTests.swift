@@ -122,6 +122,19 @@ import Testing
     #expect(message.revision == edited.revision + 1)
   }
 
+  @Test func `what was cut off between a change and its message is told of all the same`() {
+    let changed = said("two", updated: 1_796_022_763_000)
+    let cut = Event(
+      key: "e:A:1", channel: "lobby", time: changed.message.time, kind: .edited(changed.message), cursor: nil)
+    var book = ChannelBook(recent: KnownMessage.latest(of: [cut]))
+    #expect(book.observe(changed, .listed(asOf: book.mark)) == .posted(changed.message))
+    #expect(book.observe(changed, .listed(asOf: book.mark)) == nil)
+    // Both are known where both were accepted, the later first.
+    let posted = Event(
+      key: "m:A", channel: "lobby", time: changed.message.time, kind: .posted(changed.message), cursor: nil)
+    #expect(KnownMessage.latest(of: [cut, posted]).map(\.isPosted) == [true])
+  }
+
   @Test func `a book forgets the oldest and stays small`() {
     var book = ChannelBook(limit: 100)
     for number in 0..<1000 { _ = book.observe(said("x", id: "\(number)"), .created) }

@@ -29,6 +29,21 @@ import Testing
     return (records, texts.map(\.text))
   }
 
+  @Test("a message that was changed where a batch ended is found again, and can be deleted", arguments: 1...9)
+  func batchEnds(batch: Int) async throws {
+    let rig = try ImportRig(MemoryProvider { $0.importing?.batch = batch })
+    var records: [Record] = []
+    for number in 0..<40 {
+      records.append(ImportRig.message(number))
+      records.append(ImportRig.edit(number, "changed \(number)"))
+    }
+    try await rig.run(ListSource(records))
+    #expect(rig.messages.map(\.text) == (0..<40).map { "changed \($0)" })
+    let counts = try await rig.run(ListSource((0..<40).map { ImportRig.delete($0) }))
+    #expect(counts.deletes == 40)
+    #expect(rig.messages.isEmpty)
+  }
+
   @Test("runs that are ended at any write, and gone on with, write all of it once", arguments: 0..<8 as Range<UInt64>)
   func interrupted(seed: UInt64) async throws {
     var random = SeededGenerator(seed: seed)
@@ -66,6 +81,9 @@ import Testing
     #expect(rig.messages.map(\.text) == texts)
     let posted = rig.provider.events(in: ImportRig.room).count { if case .posted = $0.kind { true } else { false } }
     #expect(posted == 700)
+    // The book knows every copy: all of it can be taken back.
+    try await rig.run(ListSource((0..<700).map { ImportRig.delete($0) }))
+    #expect(rig.messages.isEmpty)
     // The relay's links know every copy, also of what was changed while it was on its way.
     #expect(linked.withLock { $0.count } == 700)
     #expect(linked.withLock { $0.values.allSatisfy { $0.count == 1 } })

@@ -42,6 +42,8 @@ import Testing
     #"{"text":"a","real":1}"#, #"{"text":"a","real":1e400}"#, #"{"text":"a","flag":1}"#, #"{"text":"a\ud800"}"#,
     #"{"text":"a","text":"b"}"#, #"{"text":"\u00e9\ud83d\ude00"}"#, "{\"text\":\"a\u{1}\"}", #"{"text":"a"} x"#,
     #"[{"text":"a"}]"#, #"{"text":"a","large":-9223372036854775808}"#, #"{"text":"a","count":"1"}"#,
+    #"{"text":"a","count":5.0,"real":5.0}"#, #"{"text":"a","large":1.7E12,"small":2e2}"#,
+    #"{"text":"a","value":{"id":5.0,"time":1.7E12,"none":-0,"not":-0.0,"more":1e3,"far":1e300,"near":9007199254740993}}"#,
   ]) func oneTextOneAnswer(_ text: String) {
     #expect(Self.same(Sample.self, text), "\(text)")
     #expect(Self.same([Sample].self, text), "\(text)")

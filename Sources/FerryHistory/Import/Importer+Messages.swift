@@ -14,7 +14,6 @@ extension Importer {
 
   mutating func take(_ record: MessageRecord) async throws(FerryError) {
     let id = record.message.id
-    try await settleUnderway(if: id)
     if record.isDeleted {
       // What is left of it is no text to write; what was written of it before goes.
       if known[id] != nil { try await takeDeletion(of: id, by: nil, at: nil) }
@@ -27,7 +26,6 @@ extension Importer {
   }
 
   mutating func takeEdit(_ record: MessageRecord) async throws(FerryError) {
-    try await settleUnderway(if: record.message.id)
     // The message itself may have been left out, or lie before what was asked for.
     guard known[record.message.id] != nil else {
       // Nothing is written, so nothing is known.
@@ -85,11 +83,15 @@ extension Importer {
     let stamp = copy.stamp ?? ImportStamps.own(message.id, from: settings.source)
     let time = message.edited ?? message.time
     let fitted = try await fit(record, known: Set(copy.parts.map(\.number)))
+    try await settle(message.id, before: fitted.count + copy.parts.count)
+    guard let settled = known[message.id] else {
+      return lose("edit", message.id.rawValue, "its message was refused")
+    }
+    copy = settled
     var parts: [Copy.Part] = []
-    let old = known[message.id]?.parts ?? copy.parts
+    let old = copy.parts
     let numbers = Set(fitted.map(\.number))
     let revision = String(message.revision)
-    if needsIDs { try await flush() }
     for part in fitted {
       let stamp = ImportStamps.part(part.number, of: stamp)
       if let existing = old.first(where: { $0.number == part.number }) {
@@ -133,7 +135,6 @@ extension Importer {
   }
 
   mutating func takeDeletion(of id: MessageID, by author: Author?, at time: Timestamp?) async throws(FerryError) {
-    try await settleUnderway(if: id)
     guard var copy = known[id] else {
       // Nothing was written of it, so nothing is to be taken back; a plan writes nothing, and cannot tell.
       if settings.isPlan { progress.update { $0.deletes += 1 } }
@@ -141,8 +142,10 @@ extension Importer {
     }
     guard !copy.isDeleted else { return progress.update { $0.unchanged += 1 } }
     guard provider.capabilities.deletes else { return lose("delete", id.rawValue, "the destination has no deletions") }
-    if needsIDs { try await flush() }
-    copy = known[id] ?? copy
+    try await settle(id, before: copy.parts.count)
+    // Refused meanwhile, so there is nothing to take back.
+    guard let settled = known[id] else { return }
+    copy = settled
     let stamp = copy.stamp ?? ImportStamps.own(id, from: settings.source)
     for part in copy.parts where canName(part) {
       let stamp = ImportStamps.part(part.number, of: stamp)

@@ -61,9 +61,12 @@ extension Importer {
     outcome = later
   }
 
-  /// What changes a message has to know what became of it.
-  mutating func settleUnderway(if message: MessageID) async throws(FerryError) {
+  /// Before a change of a message: it has been written and noted, or it stands in the batch that its `changes` will
+  /// stand in too, so that they are noted together.
+  mutating func settle(_ message: MessageID, before changes: Int) async throws(FerryError) {
+    if needsIDs { return try await flush() }
     if underway?.messages.contains(message) == true { try await settleUnderway() }
+    if pending.count + changes >= batchSize, pending.contains(where: { $0.message == message }) { try await flush() }
   }
 
   /// After a failure: nothing is written any more once this returns.

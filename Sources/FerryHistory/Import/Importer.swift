@@ -195,8 +195,7 @@ package struct Importer: Sendable {
     case .person(let person): outcome.people.append((person.id, person.name))
     case .channel(let channel):
       for user in channel.members ?? [] {
-        let name = try await book.name(of: user) ?? user.rawValue
-        outcome.members.append((user, name, true))
+        outcome.members.append((user, try await name(of: user), true))
       }
     case .gap(let gap):
       lose("gap", nil, "the source has a gap", "\(gap.from.iso8601) to \(gap.to.iso8601): \(gap.reason)")
@@ -225,6 +224,13 @@ package struct Importer: Sendable {
   }
 
   // MARK: Records
+
+  /// As the source last told it, whether that is noted yet or not.
+  private func name(of user: UserID) async throws(FerryError) -> String {
+    let unnoted = (underway?.outcome.people ?? []) + outcome.people
+    if let (_, name) = unnoted.last(where: { $0.0 == user }) { return name }
+    return try await book.name(of: user) ?? user.rawValue
+  }
 
   func lose(_ what: String, _ id: String?, _ reason: String, _ detail: String? = nil, count: Int = 1) {
     report.add(

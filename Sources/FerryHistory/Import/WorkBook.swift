@@ -264,7 +264,7 @@ struct Copy: Hashable, Sendable {
   }
 
   func store(as id: MessageID, _ connection: Connection) throws {
-    let isPlain = parts.count == 1 && parts[0].number == 0
+    let isPlain = parts.count == 1 && parts[0].number == 0 && parts[0].id != nil
     try connection.execute(
       """
       INSERT INTO messages(id, hash, time, revision, state, copy, more, stamp_origin, stamp_id, stamp_part)

@@ -53,7 +53,7 @@ struct ChannelBook: Sendable {
         item.id,
         Known(
           content: Self.content(message), updated: message.edited?.milliseconds ?? 0, revision: message.revision,
-          isRow: isRow, isPosted: true, step: 0))
+          isRow: isRow, isPosted: item.isPosted, step: 0))
     }
   }
 
