@@ -4,8 +4,9 @@
 // drawn. Whatever changes, the row at the upper edge stays where it is; at the bottom, the bottom does.
 
 const ESTIMATE = 72;
-/** Pixels drawn beyond either edge. */
+/** Pixels drawn beyond either edge, and at first, so that what is in view is there sooner. */
 const AROUND = 900;
+const AROUND_AT_FIRST = 200;
 const MOST_ROWS = 300;
 const NEAR_BOTTOM = 40;
 const NEAR_TOP = 600;
@@ -20,6 +21,7 @@ export class Log {
   #anchor;
   #frame;
   #isPrinting = false;
+  #around = AROUND;
   #drawRow;
   #on;
 
@@ -55,7 +57,13 @@ export class Log {
     for (const row of this.#elements.keys()) this.#remove(row);
     this.sticks = true;
     this.#anchor = undefined;
+    this.#around = AROUND_AT_FIRST;
     this.draw();
+    requestAnimationFrame(() => requestAnimationFrame(() => {
+      if (this.#around === AROUND) return;
+      this.#around = AROUND;
+      this.draw();
+    }));
   }
 
   /** The rows are the same array with some more, or fewer. */
@@ -166,8 +174,8 @@ export class Log {
   #range(tops, top, height) {
     const count = this.#rows.length;
     if (this.#isPrinting) return [0, count];
-    let start = search(tops, top - AROUND);
-    let end = Math.min(count, search(tops, top + height + AROUND) + 1);
+    let start = search(tops, top - this.#around);
+    let end = Math.min(count, search(tops, top + height + this.#around) + 1);
     if (end - start > MOST_ROWS) {
       start = Math.max(start, search(tops, top) - 60);
       end = Math.min(end, start + MOST_ROWS);
