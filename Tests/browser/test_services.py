@@ -37,7 +37,7 @@ class Start:
         return [(name, pane) for name, pane in self.panes.items() if name != title]
 
 
-@pytest.mark.timeout(300)
+@pytest.mark.timeout(600)
 def test_what_is_done_in_one_pane_appears_in_the_others(people, demo, room):
     start = Start(people, demo)
     for number, title in enumerate(PANES):
@@ -68,7 +68,7 @@ def test_what_is_done_in_one_pane_appears_in_the_others(people, demo, room):
         assert found == [f"{room} from {title}, edited" for title in PANES]
 
 
-@pytest.mark.timeout(300)
+@pytest.mark.timeout(600)
 def test_a_picture_appears_in_every_pane(people, demo, room):
     start = Start(people, demo)
     for number, title in enumerate(PANES):
@@ -84,7 +84,7 @@ def test_a_picture_appears_in_every_pane(people, demo, room):
             assert size == [40 + number, 30], (title, name)
 
 
-@pytest.mark.timeout(300)
+@pytest.mark.timeout(600)
 def test_deletes_and_reactions_cross_where_the_services_have_them(people, demo, room):
     start = Start(people, demo)
     pane = start.panes["Pusher"]
@@ -108,7 +108,7 @@ def test_nobody_who_joins_is_shown_as_a_message(people, demo, room):
         assert not [text for text in texts(view) if re.search(r"^(\w+ )?joined$", text)]
 
 
-@pytest.mark.timeout(300)
+@pytest.mark.timeout(600)
 def test_twilios_library_talks_with_the_page(people, demo, room):
     twilio = TwilioSide(demo)
     page = people.enter("lobby", name="ada", base=demo.urls["local"], token="demo-token")
@@ -130,7 +130,7 @@ def test_twilios_library_talks_with_the_page(people, demo, room):
     expect(row(page, f"{room} from the library, edited")).to_have_count(0)
 
 
-@pytest.mark.timeout(300)
+@pytest.mark.timeout(600)
 def test_pushers_libraries_talk_with_the_page(people, demo, room):
     client = PusherSide(demo)
     page = people.enter("lobby", name="ada", base=demo.urls["local"], token="demo-token")
@@ -178,7 +178,7 @@ def upload(demo, data):
     return answer["sha256"]
 
 
-@pytest.mark.timeout(300)
+@pytest.mark.timeout(600)
 def test_two_browsers_and_three_libraries_share_one_conversation(people, demo, room):
     twilio, pusher, backendless = TwilioSide(demo), PusherSide(demo), BackendlessSide(demo)
     ada = people.enter("lobby", name="ada", base=demo.urls["local"], token="demo-token")
@@ -205,7 +205,7 @@ def test_two_browsers_and_three_libraries_share_one_conversation(people, demo, r
     backendless.close()
 
 
-@pytest.mark.timeout(300)
+@pytest.mark.timeout(600)
 def test_socket_ios_client_hears_the_page_and_is_heard(people, demo, room):
     client = BackendlessSide(demo)
     page = people.enter("lobby", name="ada", base=demo.urls["local"], token="demo-token")
