@@ -4,7 +4,7 @@
 // drawn. Whatever changes, the row at the upper edge stays where it is; at the bottom, the bottom does.
 
 const ESTIMATE = 72;
-/** Pixels drawn beyond either edge, and at first, so that what is in view is there sooner. */
+/** Pixels drawn beyond either edge; less until somebody scrolls, so that what is in view is there sooner. */
 const AROUND = 900;
 const AROUND_AT_FIRST = 200;
 const MOST_ROWS = 300;
@@ -59,11 +59,6 @@ export class Log {
     this.#anchor = undefined;
     this.#around = AROUND_AT_FIRST;
     this.draw();
-    requestAnimationFrame(() => requestAnimationFrame(() => {
-      if (this.#around === AROUND) return;
-      this.#around = AROUND;
-      this.draw();
-    }));
   }
 
   /** The rows are the same array with some more, or fewer. */
@@ -250,10 +245,11 @@ export class Log {
   #scrolled() {
     const view = this.scroller;
     this.sticks = !this.#isPrinting && view.scrollHeight - view.scrollTop - view.clientHeight <= NEAR_BOTTOM;
+    if (!this.sticks) this.#around = AROUND;
     this.#remember();
     const { tops, isFirst, isLast } = this.#drawn;
-    const isShort = !isFirst && view.scrollTop - tops[0] < AROUND / 2
-      || !isLast && tops.at(-1) - view.scrollTop - view.clientHeight < AROUND / 2;
+    const isShort = !isFirst && view.scrollTop - tops[0] < this.#around / 2
+      || !isLast && tops.at(-1) - view.scrollTop - view.clientHeight < this.#around / 2;
     if (isShort) this.#schedule();
     this.#ask();
     this.#on.moved();
