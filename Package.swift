@@ -84,7 +84,7 @@ let package = Package(
       dependencies: ["FerryCore", "FerryRuntime", "FerryHistory", "FerryTestKit"]),
 
     .testTarget(name: "FerryCoreTests", dependencies: ["FerryCore"]),
-    .testTarget(name: "FerryRuntimeTests", dependencies: ["FerryCore", "FerryRuntime"]),
+    .testTarget(name: "FerryRuntimeTests", dependencies: ["FerryCore", "FerryRuntime", "FerryTestKit"]),
     .testTarget(name: "FerryTransportTests", dependencies: ["FerryCore", "FerryRuntime", "FerryTransport"]),
     .testTarget(name: "FerryConfigTests", dependencies: ["FerryCore", "FerryConfig"]),
     .testTarget(name: "FerryStorageTests", dependencies: ["FerryCore", "FerryRuntime", "FerryStorage"]),
@@ -127,7 +127,8 @@ let package = Package(
         "FerryCore", "FerryRuntime", "FerryTransport", "FerryConfig", "FerryStorage", "FerryChat", "FerryRelay",
         "FerryTestKit", "LocalProvider", "PusherProvider", "TwilioProvider", "BackendlessProvider", "ferry",
       ]),
-    .testTarget(name: "CommandTests", dependencies: ["FerryCore", "FerryRuntime", "FerryTestKit", "ferry"]),
+    .testTarget(
+      name: "CommandTests", dependencies: ["FerryCore", "FerryRuntime", "FerryHistory", "FerryTestKit", "ferry"]),
     .testTarget(name: "SoundnessTests", dependencies: ["ferry"]),
   ]
 )

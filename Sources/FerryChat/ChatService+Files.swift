@@ -39,6 +39,11 @@ extension ChatService {
     return found
   }
 
+  /// How many bytes all files have.
+  package func fileBytes() async throws(FerryError) -> Int64 {
+    try await database.read { try $0.first("SELECT coalesce(sum(size), 0) FROM files") { $0.integer(0) } } ?? 0
+  }
+
   /// The bytes of a file.
   package func bytes(of file: StoredFile) async throws(FerryError) -> ByteStream {
     try await shelf.open(file.sha256, mediaType: file.mediaType)

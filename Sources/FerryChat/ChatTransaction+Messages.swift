@@ -160,7 +160,7 @@ extension ChatTransaction {
       """, .integer(row), SQLValue(clientID?.rawValue), .text(message.author.id.rawValue),
       .text(message.author.name), SQLValue(message.author.avatar), .text(message.text),
       .text(message.format.rawValue), .integer(message.time.milliseconds), SQLValue(replyTo),
-      try MessageRow.extra(message), try MessageRow.stamp(message), .integer(position), SQLValue(message.revision),
+      try MessageRow.extra(message), MessageRow.stamp(message), .integer(position), SQLValue(message.revision),
       SQLValue(message.edited?.milliseconds))
     message.id = MessageID(String(connection.lastInsertedID))
     let stored = ChatMessage(message: message, room: room, clientID: clientID, position: position)

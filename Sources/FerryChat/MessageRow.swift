@@ -59,8 +59,11 @@ enum MessageRow {
     return SQLValue(try extra.map { try $0.json() })
   }
 
-  static func stamp(_ message: Message) throws -> SQLValue {
-    SQLValue(try message.stamp.map { try Wire.json($0) })
+  static func stamp(_ message: Message) -> SQLValue {
+    guard let stamp = message.stamp else { return .null }
+    var json = JSONWriter(capacity: 128)
+    json.value(stamp)
+    return .text(json.text)
   }
 
   /// Ids are the rows' numbers, written in the one way this service writes them.

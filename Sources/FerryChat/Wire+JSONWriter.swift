@@ -32,7 +32,7 @@ extension Wire.Message {
     try json.member("mentions", encoding: mentions)
     json.member("client_id", client_id)
     try json.member("reactions", encoding: reactions)
-    try json.member("stamp", encoding: stamp)
+    json.member("stamp", stamp)
     json.member("attributes", attributes)
     json.end()
   }
@@ -67,7 +67,7 @@ extension Wire.Event {
       json.name("added")
       json.value(added)
     }
-    try json.member("stamp", encoding: stamp)
+    json.member("stamp", stamp)
     json.end()
     return json.text
   }

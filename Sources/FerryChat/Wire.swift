@@ -193,7 +193,7 @@ package enum Wire {
 
   /// Throws `badData` that names the place in the JSON.
   package static func value<T: Decodable>(_ type: T.Type, from json: some Sequence<UInt8>) throws(FerryError) -> T {
-    do { return try JSONDecoder().decode(type, from: Data(json)) } catch let error as DecodingError {
+    do { return try JSON.decode(type, from: json) } catch let error as DecodingError {
       throw FerryError(.badData, error.inWords)
     } catch {
       throw FerryError(.badData, "This is not JSON.")

@@ -53,6 +53,8 @@ package struct ImportPowers: Hashable, Sendable, Codable {
   package var reactions = false
   /// Milliseconds in the finest time that the service itself shows; the exact one is kept beside it.
   package var timeUnit: Int64 = 1
+  /// Whether messages are shown by their times, in whatever order they were written. Otherwise as they were written.
+  package var sortsByTime = false
 
   package init() {}
 }

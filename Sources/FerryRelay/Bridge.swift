@@ -11,7 +11,7 @@ package struct Bridge: Sendable, Equatable {
 
   package let name: BridgeName
   /// Source to destinations. An address that only receives is no key.
-  package let routes: [Address: [Address]]
+  package var routes: [Address: [Address]]
   package let mirror: Set<Mirrored>
   package let author: AuthorTemplate
   package let editFallback: Fallback

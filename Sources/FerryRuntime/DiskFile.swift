@@ -99,8 +99,17 @@ package final class DiskFile: Sendable {
     try DiskFile(folder, flags: O_RDONLY | O_DIRECTORY).sync()
   }
 
+  /// Also those that it lies in. Nobody else may read what is made.
   package static func makeFolder(_ path: String) throws(FerryError) {
-    if mkdir(path, 0o700) != 0, errno != EEXIST { throw failure(path) }
+    var made = ""
+    for step in path.split(separator: "/", omittingEmptySubsequences: false) {
+      made += step
+      if !made.isEmpty, !exists(made), mkdir(made, 0o700) != 0, errno != EEXIST {
+        if [ENOSPC, EDQUOT].contains(errno) { throw failure(path) }
+        throw FerryError(.storage, "The folder \(path) cannot be made: \(String(cString: strerror(errno))).")
+      }
+      made += "/"
+    }
   }
 
   /// The names in a folder, sorted, and whether each is a folder, a file, or neither (nil).

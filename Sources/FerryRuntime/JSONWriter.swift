@@ -123,6 +123,25 @@ package struct JSONWriter: Sendable {
     self.value(value)
   }
 
+  /// As `Stamp`'s `Codable` writes it.
+  package mutating func value(_ stamp: Stamp) {
+    begin()
+    member("bridge", stamp.bridge.rawValue)
+    member("origin", stamp.origin.description)
+    member("id", stamp.id.rawValue)
+    name("revision")
+    value(Int64(stamp.revision))
+    name("part")
+    value(Int64(stamp.part))
+    end()
+  }
+
+  package mutating func member(_ name: StaticString, _ stamp: Stamp?) {
+    guard let stamp else { return }
+    self.name(name)
+    value(stamp)
+  }
+
   /// A rare member, through `JSONEncoder`; left out when it is nil.
   package mutating func member(_ name: StaticString, encoding value: (some Encodable)?) throws(FerryError) {
     guard let value else { return }
@@ -144,6 +163,8 @@ package struct JSONWriter: Sendable {
       switch byte {
       case UInt8(ascii: "\""), UInt8(ascii: "\\"): bytes.append(byte)
       case 0x0a: bytes.append(UInt8(ascii: "n"))
+      case 0x0d: bytes.append(UInt8(ascii: "r"))
+      case 0x09: bytes.append(UInt8(ascii: "t"))
       default:
         let digits: StaticString = "0123456789abcdef"
         bytes.append(contentsOf: [UInt8(ascii: "u"), UInt8(ascii: "0"), UInt8(ascii: "0")])

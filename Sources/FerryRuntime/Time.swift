@@ -34,13 +34,22 @@ extension Timestamp {
     let shifted = (5 * dayOfYear + 2) / 153
     let month = shifted < 10 ? shifted + 3 : shifted - 9
     let year = yearOfEra + era * 400 + (month <= 2 ? 1 : 0)
-    func padded(_ number: Int64, _ width: Int) -> String {
-      let digits = String(number)
-      return String(repeating: "0", count: max(width - digits.utf8.count, 0)) + digits
+    func write(_ number: Int64, _ width: Int, to text: inout [UInt8], then next: UInt8) {
+      let digits = String(number).utf8
+      for _ in 0..<max(width - digits.count, 0) { text.append(UInt8(ascii: "0")) }
+      text.append(contentsOf: digits)
+      text.append(next)
     }
-    return "\(padded(year, 4))-\(padded(month, 2))-\(padded(dayOfYear - (153 * shifted + 2) / 5 + 1, 2))T"
-      + "\(padded(part / 3_600_000, 2)):\(padded(part / 60_000 % 60, 2)):\(padded(part / 1000 % 60, 2))"
-      + ".\(padded(part % 1000, 3))Z"
+    var text: [UInt8] = []
+    text.reserveCapacity(24)
+    write(year, 4, to: &text, then: UInt8(ascii: "-"))
+    write(month, 2, to: &text, then: UInt8(ascii: "-"))
+    write(dayOfYear - (153 * shifted + 2) / 5 + 1, 2, to: &text, then: UInt8(ascii: "T"))
+    write(part / 3_600_000, 2, to: &text, then: UInt8(ascii: ":"))
+    write(part / 60_000 % 60, 2, to: &text, then: UInt8(ascii: ":"))
+    write(part / 1000 % 60, 2, to: &text, then: UInt8(ascii: "."))
+    write(part % 1000, 3, to: &text, then: UInt8(ascii: "Z"))
+    return String(decoding: text, as: UTF8.self)
   }
 
   /// With or without fractional seconds; nil for anything else.

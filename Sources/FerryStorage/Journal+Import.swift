@@ -22,6 +22,22 @@ extension Journal {
     }
   }
 
+  /// Those of the messages that were deleted later on.
+  package func deleted(_ messages: Set<MessageID>, of address: Address) async throws(FerryError) -> Set<MessageID> {
+    if messages.isEmpty { return [] }
+    return try await database.read { connection in
+      var deleted: Set<MessageID> = []
+      for id in messages {
+        let isDeleted = try connection.first(
+          "SELECT 1 FROM events WHERE account = ? AND channel = ? AND message = ? AND kind = 'delete'",
+          .text(address.account.rawValue), .text(address.channel.rawValue), .text(id.rawValue)
+        ) { _ in true }
+        if isDeleted == true { deleted.insert(id) }
+      }
+      return deleted
+    }
+  }
+
   /// What was accepted from a channel, in the order of its acceptance, and the place of the last of it.
   package func events(
     of address: Address, after place: Int64, limit: Int

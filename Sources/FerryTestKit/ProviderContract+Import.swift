@@ -39,6 +39,22 @@ extension ProviderContract {
       try contract.require(read.map(\.id) == ids, "written as \(ids), the history has \(read.map(\.id))")
     },
     Rule(
+      "an edit made between an import and its repetition stays",
+      when: { $0.importing?.isRepeatable == true && $0.edits }
+    ) { contract in
+      let provider = try contract.power((any ImportingProvider).self)
+      let editing = try contract.power((any EditingProvider).self)
+      try await provider.prepareImport(into: contract.channel, notify: false)
+      let items = (0..<3).map { contract.past("number \($0)", $0, at: 1_470_366_650_000 + Int64($0)) }
+      // Interrupted after the second.
+      let ids = try await contract.write(Array(items.prefix(2)), provider)
+      try await editing.edit(ids[1], in: contract.channel, to: contract.outgoing("changed meanwhile"))
+      let again = try await contract.write(items, provider)
+      try contract.require(Array(again.prefix(2)) == ids, "repeated, \(ids) are called \(again)")
+      try contract.requireSame(
+        try await contract.everything().map(\.text), ["number 0", "changed meanwhile", "number 2"])
+    },
+    Rule(
       "an imported edit leaves the last text with its time, and a deletion nothing",
       when: { $0.importing != nil && $0.edits && $0.deletes }
     ) { contract in

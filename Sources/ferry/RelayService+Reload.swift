@@ -31,10 +31,7 @@ extension RelayService {
     let section = new.relay
     var settings = relay.settings
     settings.bridges = new.bridges.map { Bridge($0) }
-    settings.identities = Identities(new.identities)
-    settings.publicURL = section.publicURL ?? server.url
-    settings.retention = section.retention
-    settings.hopLimit = section.hopLimit
+    settings.follow(new, url: server.url)
     settings.spool = settings.spool.with(
       limit: section.imageBytes, budget: section.spoolBytes, stripsLocation: section.stripLocation)
     var replaced = relay.accountsListeningElsewhere(with: settings.bridges)

@@ -43,9 +43,7 @@ final class RelayService: Sendable {
     try Self.check(configuration)
     let section = configuration.relay
     journal = try Journal(path: path)
-    let spool = try Spool(
-      folder: path + ".files", limit: section.imageBytes, budget: section.spoolBytes,
-      stripsLocation: section.stripLocation)
+    let spool = try Spool(beside: path, section)
     let box = Locked<RelayService?>(nil)
     server = try HTTPServer(
       HTTPServer.Settings(host: section.listen.host, port: section.listen.port),
@@ -63,11 +61,8 @@ final class RelayService: Sendable {
     }
     relay = try Relay(
       Relay.Settings(
-        accounts: accounts, bridges: configuration.bridges.map { Bridge($0) },
-        identities: Identities(configuration.identities), journal: journal, spool: spool,
-        publicURL: section.publicURL ?? server.url, retention: section.retention,
-        hopLimit: section.hopLimit,
-        logger: session.logger.component("relay"), metrics: session.metrics))
+        configuration, accounts: accounts, bridges: configuration.bridges.map { Bridge($0) }, journal: journal,
+        spool: spool, url: server.url, session))
     current = Locked(
       Current(
         configuration: configuration, listener: try Self.listener(of: relay, configuration, journal: path),
@@ -101,6 +96,38 @@ final class RelayService: Sendable {
     guard !configuration.bridges.isEmpty else {
       throw FerryError(.badConfiguration, "\(configuration.path) has no bridges, so there is nothing to relay.")
     }
+  }
+}
+
+extension Spool {
+  /// The files of the journal at `path`. Without a section as one that says nothing.
+  init(beside path: String, _ section: RelaySection?) throws(FerryError) {
+    try self.init(
+      folder: path + ".files", limit: section?.imageBytes ?? 100 << 20, budget: section?.spoolBytes ?? 1 << 30,
+      stripsLocation: section?.stripLocation ?? false)
+  }
+}
+
+extension Relay.Settings {
+  /// What the configuration says of how to relay, or nothing where there is none. `url` is where files are served unless
+  /// the configuration names another place.
+  init(
+    _ configuration: Configuration?, accounts: [AccountName: any ChatProvider], bridges: [Bridge], journal: Journal,
+    spool: Spool, url: String, _ session: Session
+  ) {
+    self.init(
+      accounts: accounts, bridges: bridges, journal: journal, spool: spool, publicURL: url,
+      logger: session.logger.component("relay"), metrics: session.metrics)
+    if let configuration { follow(configuration, url: url) }
+  }
+
+  /// Takes over what the configuration says, but for accounts, bridges and the spool's rules.
+  mutating func follow(_ configuration: Configuration, url: String) {
+    let section = configuration.relay
+    identities = Identities(configuration.identities)
+    publicURL = section.publicURL ?? url
+    retention = section.retention
+    hopLimit = section.hopLimit
   }
 }
 

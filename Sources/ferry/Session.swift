@@ -25,6 +25,14 @@ struct Session: Sendable {
     return try Configuration.load(path: path, environment: environment)
   }
 
+  /// Nil where no `--config` is given and there is none in the usual places; one that is there has to be right.
+  static func configurationIfAny(_ arguments: Arguments) throws(FerryError) -> Configuration? {
+    let environment = ProcessInfo.processInfo.environment
+    let usual = environment["FERRY_CONFIG"] ?? "ferry.yaml"
+    guard arguments.has("config") || DiskFile.exists(usual) else { return nil }
+    return try configuration(arguments)
+  }
+
   /// The provider and channel that ADDRESS names.
   static func open(
     _ text: String, _ arguments: Arguments

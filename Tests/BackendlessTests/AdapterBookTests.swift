@@ -222,11 +222,33 @@ import Testing
     #expect(
       resumed.inDirection(rest).compactMap { $0["objectId"]?.string }
         == (ascending ? ["r2", "r3", "r4", "r5"] : ["r3", "r2", "r1", "r0"]))
-    // When the last row taken has gone, by count.
+    // When the last row taken has gone, nothing that was not taken goes with it.
     let gone = RowWalk.Second(5000, rows.filter { $0["objectId"]?.string != stop.last }, finer: "ferryTime")
-    #expect(resumed.rest(of: gone, after: stop).rows.count == 3)
+    #expect(resumed.inDirection(resumed.rest(of: gone, after: stop)) == resumed.inDirection(rest))
     resumed.pass(5000)
     #expect(resumed.stop == nil && resumed.condition == "created \(ascending ? ">" : "<") 5000")
+  }
+
+  @Test(arguments: [true, false]) func `a reader who stops twice within a second counts from its beginning`(
+    ascending: Bool
+  ) throws {
+    let rows = (0..<6).map { row("r\($0)", created: 5000, time: Int64($0)) }
+    let second = RowWalk.Second(5000, rows, finer: "ferryTime")
+    let way = ascending ? rows : rows.reversed()
+    let once = walk(walk(ascending: ascending).stopped(in: second, at: 2, after: nil).cursor, ascending: ascending)
+    let rest = once.rest(of: second, after: try #require(once.stop))
+    let twice = walk(once.stopped(in: rest, at: 2, after: nil).cursor, ascending: ascending)
+    let stop = try #require(twice.stop)
+    #expect(stop.taken == 4)
+    let gone = RowWalk.Second(5000, rows.filter { $0["objectId"]?.string != stop.last }, finer: "ferryTime")
+    #expect(twice.inDirection(twice.rest(of: gone, after: stop)) == Array(way[4...]))
+    // A cursor is text from outside.
+    for taken: Int64 in [.min, -1, .max] {
+      let odd: JSONValue = ["in": ["t": 5000, "n": .integer(taken), "id": "unheard of"]]
+      let resumed = walk(Cursor(JSONText.text(of: odd)), ascending: ascending)
+      let rest = resumed.rest(of: second, after: try #require(resumed.stop))
+      #expect(rest.rows.count == (taken == .max ? 0 : 6))
+    }
   }
 
   @Test func `rows without what they are sorted by end nothing and stop nothing`() {

@@ -46,4 +46,80 @@ import Testing
       #expect(try await rig.chat.members(of: "lobby").isEmpty)
     }
   }
+
+  @Test func `who came and went is imported in the app's own words, and not at all where it has none`() async throws {
+    try await AdapterRig.serving { rig in
+      let start = Timestamp(milliseconds: 1_600_000_000_123)
+      let ann = AdapterRig.ann
+      let joined = PastItem(key: "j", time: start, kind: .join(ann))
+      let left = PastItem(key: "l", time: start, kind: .leave(ann))
+      let silent = rig.adapter { $0.joinNotice = nil }
+      #expect(silent.capabilities.importing?.joins == false)
+      await #expect(throws: FerryError.self) { _ = try await silent.write([joined], into: "lobby") }
+      let adapter = rig.adapter {
+        $0.joinNotice = "ist da"
+        $0.leaveNotice = nil
+      }
+      #expect(adapter.capabilities.importing?.joins == true)
+      #expect(try await adapter.write([joined, left], into: "lobby") == [nil, nil])
+      let rows = try await rig.send("POST", "/data/ChatMessage/find", ["where": "channel = 'lobby'"])
+      #expect((rows.array ?? []).map { $0["messageText"]?.string } == ["ist da"])
+    }
+  }
+
+  @Test func `an edit of the past that was written before does not undo one made since`() async throws {
+    try await AdapterRig.serving { rig in
+      let adapter = rig.adapter()
+      let start = Timestamp(milliseconds: 1_600_000_000_123)
+      let past = PastMessage(author: AdapterRig.ann, text: "first")
+      var changed = past
+      changed.text = "second"
+      let items = [
+        PastItem(key: "m", time: start, kind: .message(past)),
+        PastItem(key: "e", time: start.advanced(by: .seconds(1)), kind: .edit(PastReference(key: "m"), changed)),
+      ]
+      let ids = try await adapter.write(items, into: "lobby")
+      let id = try #require(ids[0])
+      func text() async throws -> String? { try await rig.send("GET", "/data/ChatMessage/\(id)")["messageText"]?.string }
+      #expect(try await text() == "second")
+      try await rig.send("PUT", "/data/ChatMessage/\(id)", ["messageText": "since"])
+      #expect(try await adapter.write(items, into: "lobby") == ids)
+      #expect(try await text() == "since")
+      // Another edit is written.
+      changed.text = "third"
+      let later = PastItem(
+        key: "f", time: start.advanced(by: .seconds(2)), kind: .edit(PastReference(key: "m"), changed))
+      _ = try await adapter.write([later], into: "lobby")
+      #expect(try await text() == "third")
+    }
+  }
+
+  @Test func `a copy of somebody's message that reads like the notice is a message on both sides`() async throws {
+    try await AdapterRig.serving { rig in
+      let adapter = rig.adapter()
+      let story = Locked<[String]>([])
+      try await rig.running(adapter) { inbox in
+        _ = try await adapter.post(AdapterRig.message("joined"), to: "lobby")
+        _ = try await adapter.post(AdapterRig.message("hello"), to: "lobby")
+        let told = await inbox.story(2)
+        story.withLock { $0 = told }
+      }
+      #expect(story.withLock { $0 } == ["+joined", "+hello"])
+      let page = try await adapter.history(of: "lobby", order: .oldestFirst, after: nil, limit: 10)
+      #expect(page.messages.map(\.text) == ["joined", "hello"] && page.notices.isEmpty)
+      let chat = try await rig.chat.history(of: "lobby", order: .oldestFirst, limit: 10).messages
+      #expect(chat.map(\.message.text) == ["joined", "hello"])
+      #expect(try await rig.chat.members(of: "lobby").isEmpty)
+    }
+  }
+
+  @Test func `an account without a table publishes such a copy as a message, too`() async throws {
+    try await AdapterRig.serving { rig in
+      let adapter = rig.adapter { $0.table = nil }
+      _ = try await adapter.post(AdapterRig.message("joined"), to: "lobby")
+      let chat = try await rig.chat.history(of: "lobby", order: .oldestFirst, limit: 10).messages
+      #expect(chat.map(\.message.text) == ["joined"])
+      #expect(try await rig.chat.members(of: "lobby").isEmpty)
+    }
+  }
 }

@@ -121,6 +121,17 @@ import Testing
     let picture: JSONValue = ["userName": "ann", "messageText": "joined", "pictureUrl": "https://a/b.png"]
     #expect(message(reader().published(frame(picture), now: now))?.text == "joined")
     #expect(message(reader(notice: nil).published(frame(["text": "joined"]), now: now))?.text == "joined")
+    // A copy of what somebody said elsewhere, and one of somebody's coming.
+    let stamp: JSONValue = ["bridge": "b", "origin": "here:lobby", "id": "1"]
+    #expect(
+      message(reader().published(frame(["text": "joined"], headers: ["ferry": stamp]), now: now))?.text == "joined")
+    let coming: JSONValue = ["bridge": "b", "origin": "here:lobby", "id": "1", "notice": "joined"]
+    guard
+      case .notice(.joined, _, _, _)? = reader().published(frame(["text": "hi"], headers: ["ferry": coming]), now: now)
+    else {
+      Issue.record("no notice by the mark")
+      return
+    }
     // People do write this.
     #expect(message(reader().published(frame(["text": "left"]), now: now))?.text == "left")
   }

@@ -24,6 +24,7 @@ import Testing
       \(Self.app), server_url: "http://host:8080/api/", login: ann, password: pw, table: Msg, engine: 3,
       transport: polling, receive: legacy_polling, poll: 2s, poll_window: 5, join_notice: "came", leave_notice: false,
       typing: { start: T, stop: [S, U] }, reads: { command: R, delivered: D }, files_folder: a/b, sends_per_second: 5,
+      headers: { room: a, n: 5 }, subtopic: s.t, uploads: base64,
       fields: { author: [who, user], text: what, picture: pic, channel: room, time: at, ferry: extra }
       """)
     #expect(settings.base == "http://host:8080/api/A/K")
@@ -32,6 +33,7 @@ import Testing
     #expect(settings.fields.author == ["who", "user"])
     #expect(settings.fields.channel == "room")
     #expect(settings.leaveNotice == nil)
+    #expect(settings.headers == ["room": "a", "n": "5"] && settings.subtopic == "s.t" && settings.uploads == .base64)
     #expect(settings.commands.typingStopped == ["S", "U"])
     let capabilities = BackendlessAdapter.capabilities(settings)
     #expect(!capabilities.typing)
@@ -49,7 +51,8 @@ import Testing
     "app_id: A", "api_key: K", "\(app), server_url: ftp://x", "\(app), server_url: 'http://a b'", "\(app), engine: 5",
     "\(app), table: 'a b'", "\(app), fields: { channel: 'x = 1 or y' }", "\(app), fields: { text: objectId }",
     "\(app), files_folder: ../x", "\(app), poll: 10ms", "\(app), join_notice: true", "\(app), password: x",
-    "\(app), sends_per_second: 0", "\(app), reads: {}", "\(app), tabel: X",
+    "\(app), sends_per_second: 0", "\(app), reads: {}", "\(app), tabel: X", "\(app), headers: { ferry: x }",
+    "\(app), headers: { room: '' }", "\(app), subtopic: ''", "\(app), uploads: zip", "\(app), selector: a = 1",
   ])
   func `what is wrong is refused with its place`(yaml: String) {
     let error = #expect(throws: FerryError.self) { try settings(yaml) }
@@ -58,7 +61,9 @@ import Testing
   }
 
   @Test func `an account without a table can neither edit nor look back, and says so`() throws {
-    let capabilities = BackendlessAdapter.capabilities(try settings("\(Self.app), table: none, join_notice: false"))
+    let settings = try settings("\(Self.app), table: none, join_notice: false, selector: room = 'a'")
+    #expect(settings.selector == "room = 'a'")
+    let capabilities = BackendlessAdapter.capabilities(settings)
     #expect(!capabilities.edits && !capabilities.deletes && !capabilities.members)
     #expect(capabilities.history == .none)
     #expect(capabilities.certainty == .none)

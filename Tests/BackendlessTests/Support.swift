@@ -214,8 +214,3 @@ struct Listener: Sendable {
 
   func close() { socket.close(code: 1000, reason: "") }
 }
-
-func unwrap<Value>(_ value: Value?, _ message: String) throws -> Value {
-  guard let value else { throw FerryError(.badData, message) }
-  return value
-}

@@ -80,6 +80,41 @@ import Testing
     }
   }
 
+  @Test func followingABridgeOfTheConfigurationKeepsToItsRules() async throws {
+    try await withServer { ferry, server in
+      let (from, to) = (server.local("lobby"), server.local("copy"))
+      let config = try ferry.write(
+        "follow.yaml",
+        """
+        accounts:
+          old: { provider: local, url: "\(server.urls["local"] ?? "")", token: secret-token }
+          new: { provider: local, url: "\(server.urls["local"] ?? "")", token: secret-token }
+        relay: { journal: \(ferry.folder)/relay.db }
+        bridges:
+          move: { from: "old:lobby", to: "new:copy", distinguish: false }
+        """)
+      _ = try await fill(ferry, from, 1)
+      let child = try ChildProcess(
+        ChildProcess.built("ferry"),
+        ["migrate", "old:lobby", "new:copy", "--follow", "--config", config, "--state", ferry.folder + "/state"])
+      var copied: [JSONValue] = []
+      while copied.count < 1 {
+        copied = (try? await history(ferry, to)) ?? []
+        guard child.isRunning else { throw FerryError(.unavailable, child.errors) }
+      }
+      // They look alike, and the bridge says to leave them so.
+      _ = try await ferry.run("post", from, "one", "--as", "bob")
+      _ = try await ferry.run("post", from, "two", "--as", "BOB")
+      while copied.count < 3 {
+        copied = try await history(ferry, to)
+        guard child.isRunning else { throw FerryError(.unavailable, child.errors) }
+      }
+      #expect(copied.map { $0["author"]?["name"]?.string } == ["ann", "bob", "BOB"])
+      child.signal(2)
+      #expect(await child.wait() == 130)
+    }
+  }
+
   @Test func whatCannotBeMovedIsRefusedInWords() async throws {
     try await withServer { ferry, server in
       let source = try await ferry.run("migrate", server.pusher("chatroom"), server.local("x"))

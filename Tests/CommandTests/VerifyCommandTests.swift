@@ -44,6 +44,26 @@ import Testing
     }
   }
 
+  @Test func whatAServiceBetweenCouldNotHoldIsAReasonToNameIt() async throws {
+    try await withFerry { ferry in
+      let said = #"{"time":"2016-08-05T03:10:01Z","id":"m1","author":"ada","text":"hello"}"# + "\n"
+      let liked = #"{"time":"2016-08-05T03:10:02Z","kind":"reaction","id":"m1","author":"bob","emoji":"+1"}"# + "\n"
+      let first = try ferry.write("first.jsonl", said + liked)
+      let second = try ferry.write("second.jsonl", said)
+      let outcome = try await ferry.run("verify", first, second)
+      #expect(outcome.code == 65)
+      #expect(outcome.errors.contains("backendless"), "\(outcome.output)\(outcome.errors)")
+      #expect(outcome.errors.contains("--through"))
+      let through = try await ferry.run("verify", first, second, "--through", "backendless")
+      #expect(through.code == 0, "\(through.output)")
+      // No service loses a message.
+      let nothing = try ferry.write("nothing.jsonl", "")
+      let lost = try await ferry.run("verify", first, nothing)
+      #expect(lost.code == 65)
+      #expect(!lost.errors.contains("--through"), "\(lost.errors)")
+    }
+  }
+
   @Test func whatIsNeitherFileNorAddressIsAnErrorOfUsage() async throws {
     try await withFerry { ferry in
       let file = try ferry.write("first.jsonl", Self.lines.joined())

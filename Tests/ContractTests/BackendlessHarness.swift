@@ -12,11 +12,13 @@ struct BackendlessHarness: ProviderHarness {
   private let facade: BackendlessFacade
   private let chat: ChatService
   private let folder: TemporaryFolder
+  private let isDirect: Bool
   private let numbers = Locked<Int64>(0)
 
   private static let app = "/APP-1/KEY-1"
 
-  static func start() async throws -> BackendlessHarness {
+  /// `isDirect`: the adapter reaches the service itself, without the proxy.
+  static func start(isDirect: Bool = false) async throws -> BackendlessHarness {
     let folder = try TemporaryFolder()
     let chat = try ChatService(path: folder.file("chat.db"), files: folder.file("files"), logger: .silent)
     let loop = try LoopExecutor(name: "backendless-files")
@@ -33,7 +35,7 @@ struct BackendlessHarness: ProviderHarness {
         }
         loop.stop()
       })
-    let harness = BackendlessHarness(service: service, facade: facade, chat: chat, folder: folder)
+    let harness = BackendlessHarness(service: service, facade: facade, chat: chat, folder: folder, isDirect: isDirect)
     try await harness.waitUntilFollowed()
     return harness
   }
@@ -45,18 +47,22 @@ struct BackendlessHarness: ProviderHarness {
     while try await send("POST", "/data/ChatMessage/find", [:]).array?.isEmpty != false { await Task.yield() }
   }
 
-  private init(service: ServedService, facade: BackendlessFacade, chat: ChatService, folder: TemporaryFolder) {
+  private init(
+    service: ServedService, facade: BackendlessFacade, chat: ChatService, folder: TemporaryFolder, isDirect: Bool
+  ) {
+    self.isDirect = isDirect
     self.service = service
     self.facade = facade
     self.chat = chat
     self.folder = folder
   }
 
-  var proxy: FaultProxy? { service.proxy }
+  var proxy: FaultProxy? { isDirect ? nil : service.proxy }
 
   func makeProvider(goodCredentials: Bool) throws(FerryError) -> any ChatProvider {
     var settings = BackendlessAdapter.Settings(
-      server: service.proxy.url, appID: "APP-1", key: Secret(goodCredentials ? "KEY-1" : "stolen"))
+      server: isDirect ? service.server.url : service.proxy.url, appID: "APP-1",
+      key: Secret(goodCredentials ? "KEY-1" : "stolen"))
     settings.commands.read = "MESSAGE_READ"
     return BackendlessAdapter(settings: settings, client: service.client, clock: SystemClock(), logger: .silent)
   }

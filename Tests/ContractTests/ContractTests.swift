@@ -5,6 +5,8 @@ import Testing
 /// The providers, in one place. A new one is a line here and a harness beside this file.
 enum Subject: String, CaseIterable, Sendable, CustomTestStringConvertible {
   case memory, local, pusher, twilio, backendless
+  /// With nothing in between: the rules that inject no fault.
+  case backendlessDirectly = "backendless, directly"
   case pusherEncrypted = "pusher, encrypted"
   case pusherPresence = "pusher, presence"
   /// The same service, heard by webhooks rather than by asking.
@@ -22,6 +24,7 @@ enum Subject: String, CaseIterable, Sendable, CustomTestStringConvertible {
     case .twilio: try await TwilioHarness.start(webhooks: false)
     case .twilioWebhooks: try await TwilioHarness.start(webhooks: true)
     case .backendless: try await BackendlessHarness.start()
+    case .backendlessDirectly: try await BackendlessHarness.start(isDirect: true)
     }
   }
 }

@@ -2,6 +2,7 @@ import FerryCore
 import FerryHistory
 import FerryRuntime
 import FerryTestKit
+import FoundationEssentials
 import Testing
 
 /// What an export has written, in memory: what was not committed is lost when it is opened again.
@@ -84,9 +85,9 @@ final class ListSink: ExportSink {
     let sink = ListSink()
     let report: TransferReport
 
-    init(_ provider: MemoryProvider) throws {
+    init(_ provider: MemoryProvider, folder: TemporaryFolder? = nil) throws {
       self.provider = provider
-      folder = try TemporaryFolder()
+      self.folder = try folder ?? TemporaryFolder()
       report = try TransferReport()
     }
 
@@ -148,6 +149,35 @@ final class ListSink: ExportSink {
     guard case .end(let end)? = rig.sink.records.last else { return }
     #expect(end.messages == 1700)
     #expect(attempts == 4)
+  }
+
+  @Test("a page that was written and not noted, before the process was killed, is counted once")
+  func sinkAhead() async throws {
+    let rig = try Rig(Self.messagesOnly())
+    for number in 0..<700 { rig.provider.say("message \(number)", by: Self.ada, in: Self.room) }
+    rig.sink.fail(afterCommits: 1)
+    await #expect(throws: FerryError.self) { try await rig.run() }
+    rig.sink.reopen()
+    // The book is as it was before the first page was noted.
+    try FileManager.default.removeItem(atPath: rig.folder.file("export.db"))
+    try await rig.run()
+    #expect(rig.sink.folded == (0..<700).map { "message \($0)" })
+    #expect(rig.sink.records.last == .end(EndRecord(channel: Self.room, isComplete: true, messages: 700)))
+  }
+
+  @Test("a complete archive without its book is not added to; a new archive beside an old book is whole")
+  func lostBook() async throws {
+    let rig = try Rig(Self.messagesOnly())
+    for number in 0..<20 { rig.provider.say("message \(number)", by: Self.ada, in: Self.room) }
+    try await rig.run()
+    let fresh = try Rig(rig.provider, folder: rig.folder)
+    try await fresh.run()
+    #expect(fresh.sink.folded == (0..<20).map { "message \($0)" })
+    #expect(fresh.sink.records.last == .end(EndRecord(channel: Self.room, isComplete: true, messages: 20)))
+    try FileManager.default.removeItem(atPath: rig.folder.file("export.db"))
+    let error = await #expect(throws: FerryError.self) { try await rig.run() }
+    #expect(error?.message.contains("--state") == true)
+    #expect(rig.sink.records.count { if case .message = $0 { true } else { false } } == 20)
   }
 
   @Test("the next run takes what is new, late edits and deletions included", arguments: [true, false])

@@ -53,6 +53,48 @@ import Testing
     #expect(rig.messages.map(\.text) == (0..<50).map { "message \($0)" })
   }
 
+  @Test("what nobody can tell of is not written again, nor changed, and is reported")
+  func unknownOutcome() async throws {
+    let provider = MemoryProvider { capabilities in
+      capabilities.importing?.batch = 1
+      capabilities.importing?.isRepeatable = false
+      capabilities.certainty = .none
+    }
+    let rig = try ImportRig(provider)
+    provider.failNext(1, .past, with: FerryError(.timedOut, "No answer.", retry: .now), afterActing: true)
+    let reply = ImportRig.message(2) { $0.message.replyTo = "s1" }
+    let records = [ImportRig.message(1), reply, ImportRig.edit(1, "changed"), ImportRig.delete(1)]
+    try await rig.run(ListSource(records))
+    #expect(rig.messages.map(\.text) == ["message 1", "message 2"])
+    #expect(rig.messages.map(\.replyTo) == [nil, nil])
+    #expect(rig.provider.events(in: ImportRig.room).count == 2)
+    try await rig.run(ListSource(records))
+    #expect(rig.provider.events(in: ImportRig.room).count == 2)
+    #expect(rig.report.counts.contains { $0.reason == "message: not known whether it was written" })
+  }
+
+  @Test("a file that the destination has forgotten meanwhile is uploaded again, once")
+  func forgottenFiles() async throws {
+    let rig = try ImportRig()
+    let bytes = Crypto.randomBytes(1000)
+    let sha256 = Crypto.hex(Crypto.digest(.sha256, of: bytes))
+    let file = FerryCore.Attachment(
+      name: "a.png", mediaType: "image/png", size: 1000, sha256: sha256, reference: .provider(""))
+    let records = [ImportRig.message(1) { $0.message.attachments = [file] }, ImportRig.message(2)]
+    rig.provider.failNext(1, .past, with: FerryError(.notFound, "There is no such file."))
+    let counts = try await rig.run(ListSource(records, files: [sha256: bytes]))
+    #expect(counts.lost == 0)
+    #expect(rig.provider.calls(.upload) == 2)
+    #expect(rig.messages.map(\.attachments.count) == [1, 0])
+    // For good it is a refusal: the batch, and once more with the file anew, then each by itself, and the one with it anew.
+    rig.provider.failNext(4, .past, with: FerryError(.notFound, "There is no such file."))
+    let refused = try await rig.run(
+      ListSource(
+        [ImportRig.message(3) { $0.message.attachments = [file] }, ImportRig.message(4)], files: [sha256: bytes]))
+    #expect(refused.lost == 1)
+    #expect(rig.messages.map(\.text) == ["message 1", "message 2", "message 4"])
+  }
+
   @Test("429 and 5xx are waited for")
   func waiting() async throws {
     let rig = try ImportRig()
@@ -112,6 +154,22 @@ import Testing
       rig.report.counts.map(\.reason) == [
         "reaction: the source does not say by whom", "reply: the message replied to is not there",
       ])
+  }
+
+  @Test("reactions that a message brings come with the next run, should the first have ended between the two")
+  func interruptedTallies() async throws {
+    let rig = try ImportRig(MemoryProvider { $0.importing?.batch = 1 })
+    let records = [
+      ImportRig.message(1) { $0.reactions = [ReactionTally(key: "clap", users: ["bob", "cid"], count: 2)] }
+    ]
+    rig.provider.failNext(1, .past, with: FerryError(.badCredentials, "No."), after: 1)
+    await #expect(throws: FerryError.self) { try await rig.run(ListSource(records)) }
+    #expect(rig.messages.count == 1)
+    for _ in 0..<2 { try await rig.run(ListSource(records)) }
+    let reactions = rig.provider.events(in: ImportRig.room).compactMap { event in
+      if case .reacted(let reaction) = event.kind { reaction.by.id } else { nil }
+    }
+    #expect(reactions == ["bob", "cid"])
   }
 
   @Test("a message brings its first origin along, and two of one origin are still two")
@@ -204,6 +262,18 @@ import Testing
     #expect(rig.report.hasUnreadable)
   }
 
+  @Test("a record that stands for very many is one line with their number", .timeLimit(.minutes(1)))
+  func manySkipped() async throws {
+    let rig = try ImportRig()
+    let many = Record.skipped(SkippedRecord(reason: "broken", count: 1 << 52, place: "x:3"))
+    let counts = try await rig.run(ListSource(Array(repeating: many, count: 3)))
+    #expect(counts.lost == 3 << 52)
+    #expect(rig.report.counts.map(\.count) == [3 << 52])
+    let lines = try DiskFile.contents(of: rig.folder.file("report.jsonl"), limit: 1 << 20).split(separator: 0x0a)
+    #expect(lines.count == 3)
+    #expect(lines.allSatisfy { String(decoding: $0, as: UTF8.self).contains("\"count\":4503599627370496") })
+  }
+
   @Test("where coming and going is not kept, those who are there at the end are members")
   func members() async throws {
     let provider = MemoryProvider { $0.importing?.joins = false }
@@ -213,6 +283,35 @@ import Testing
     let counts = try await rig.run(ListSource([leave("ada", 9)]))
     #expect(counts.others == 1)
     #expect(try await provider.members(of: ImportRig.room).map(\.id) == ["cid"])
+  }
+
+  @Test("where nobody can be made a member, that is what is said of who came and went")
+  func noMembers() async throws {
+    let provider = MemoryProvider {
+      $0.importing?.joins = false
+      $0.members = false
+      $0.absent["members"] = "It has none."
+    }
+    let rig = try ImportRig(provider)
+    try await rig.run(ListSource([join("ada", 1), leave("ada", 2)]))
+    #expect(rig.report.counts.map { "\($0.count) \($0.reason)" } == ["1 join: It has none.", "1 leave: It has none."])
+  }
+
+  @Test("messages that a destination puts elsewhere are counted, also by a plan; where writing is order, they are not")
+  func order() async throws {
+    let records = [1, 4, 2, 3, 5].map { ImportRig.message($0) }
+    let sorting = try ImportRig(MemoryProvider { $0.importing?.sortsByTime = true })
+    try await sorting.run(ListSource(records)) { $0.isPlan = true }
+    #expect(sorting.report.counts.map(\.count) == [2])
+    #expect(sorting.report.counts.first?.reason.hasPrefix("order: ") == true)
+    try await sorting.run(ListSource(records))
+    #expect(sorting.report.counts.map(\.count) == [4])
+    // Nothing is written, so nothing is put elsewhere.
+    try await sorting.run(ListSource(records))
+    #expect(sorting.report.counts.map(\.count) == [4])
+    let plain = try ImportRig()
+    try await plain.run(ListSource(records))
+    #expect(plain.report.counts.isEmpty)
   }
 
   @Test("authors are mapped, a plan writes nothing, and links are told before anything counts as done")

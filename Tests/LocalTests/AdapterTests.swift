@@ -66,6 +66,23 @@ final class TestInbox: Inbox {
 
   private let stamp = Stamp(bridge: "b", origin: Address(account: "site", channel: "c"), id: "1")
 
+  @Test func asManyLongItemsAreImportedAsTheAdapterSendsAtOnce() async throws {
+    var limits = ChatLimits()
+    limits.textBytes = 1000
+    try await withServer(limits: limits) { server async throws in
+      let adapter = try server.adapter()
+      let batch = try #require(adapter.capabilities.importing?.batch)
+      let text = String(repeating: "x", count: limits.textBytes)
+      let items = (0..<batch).map { number in
+        PastItem(
+          key: SendKey("k\(number)"), time: Timestamp(milliseconds: 1_600_000_000_000 + Int64(number)),
+          kind: .message(PastMessage(author: ada, text: text)))
+      }
+      try await adapter.prepareImport(into: lobby, notify: false)
+      #expect(try await adapter.write(items, into: lobby).count == batch)
+    }
+  }
+
   @Test func namesThatTheServerRefusesLoseNoMessage() async throws {
     try await withServer { server async throws in
       let adapter = try server.adapter()

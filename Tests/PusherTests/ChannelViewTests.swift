@@ -1,6 +1,7 @@
 import FerryChat
 import FerryCore
 import FerryRuntime
+import FerryTestKit
 import FerryTransport
 import FoundationEssentials
 import Testing
@@ -274,6 +275,35 @@ import Testing
       guard case .posted(let lost) = try await scene.next().kind else { throw FerryError(.internal, "nothing") }
       #expect(lost.attachments.first?.reference == .url("http://127.0.0.1:1/gone.png"))
       #expect(try await scene.service.raw("GET", "/files/\(String(repeating: "0", count: 64))/x").status == 404)
+    }
+  }
+
+  @Test func `pictures are kept while there is room, and the same one takes its room once`() async throws {
+    try await Self.playing { scene in
+      let pictures = try HTTPServer(HTTPServer.Settings(), loop: scene.service.loop, logger: .silent) { request in
+        let letter = request.path.utf8.dropLast("/p.png".utf8.count).last ?? 0
+        let bytes = [0x89, 0x50, 0x4E, 0x47, 0x0D, 0x0A, 0x1A, 0x0A] + Array(repeating: letter, count: 1492)
+        return HTTPResponse(status: 200, headers: ["Content-Type": "image/png"], body: .bytes(bytes))
+      }
+      func isKept(_ path: String, as id: String) async throws -> Bool {
+        try await scene.service.trigger(
+          "new_message", on: "chatroom",
+          data: #"{"ID":"\#(id)","sender":"pete","text":"","image":"\#(pictures.url)/\#(path)/p.png"}"#)
+        guard case .posted(let message) = try await scene.next().kind else { throw FerryError(.internal, "nothing") }
+        if case .provider? = message.attachments.first?.reference { return true }
+        return false
+      }
+      try await withThrowingTaskGroup(of: Void.self) { group async throws in
+        group.addTask { await pictures.run() }
+        defer { group.cancelAll() }
+        #expect(try await isKept("a", as: "1"))
+        for number in 2..<5 { #expect(try await isKept("again/a", as: "\(number)")) }
+        #expect(try await isKept("b", as: "5"))
+        #expect(try await !isKept("c", as: "6"))
+        #expect(try await isKept("b", as: "7"))
+      }
+      // What was there before, others' files among it, counts.
+      #expect(try await scene.chat.fileBytes() == 3000)
     }
   }
 

@@ -1,5 +1,6 @@
 import FerryCore
 import FerryRuntime
+import FerryTestKit
 import Testing
 
 @testable import PusherProvider
@@ -12,7 +13,7 @@ import Testing
   }
 
   @Test func `slices of any text put together are the text, in any order and with repetitions`() async throws {
-    var random = Dice(seed: 4)
+    var random = SeededGenerator(seed: 4)
     for _ in 0..<200 {
       await Task.yield()
       let text = Samples.text(using: &random, longest: 300)
@@ -102,7 +103,7 @@ import Testing
   }
 
   @Test func `ends that contradict one another complete nothing twice and crash nothing`() async {
-    var random = Dice(seed: 5)
+    var random = SeededGenerator(seed: 5)
     for _ in 0..<200 {
       await Task.yield()
       var assembly = ChunkAssembly()

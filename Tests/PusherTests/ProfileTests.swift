@@ -1,6 +1,7 @@
 import FerryConfig
 import FerryCore
 import FerryRuntime
+import FerryTestKit
 import Testing
 
 @testable import PusherProvider
@@ -47,7 +48,7 @@ import Testing
   func `what an app's language says comes back as it was`(preset: Preset) async throws {
     let profile = Profile(preset)
     let writer = EventWriter(profile: profile, channel: "c.7")
-    var random = Dice(seed: 7)
+    var random = SeededGenerator(seed: 7)
     for number in 0..<50 {
       await Task.yield()
       var ear = Ear(profile)

@@ -1,5 +1,6 @@
 import FerryCore
 import FerryRuntime
+import FerryTestKit
 import Testing
 
 @testable import PusherProvider
@@ -75,28 +76,12 @@ import Testing
 
   @Test func `texts of every kind come back`() throws {
     let box = try Self.masterKey().box(for: "private-encrypted-a")
-    var random = Dice(seed: 1)
+    var random = SeededGenerator(seed: 1)
     for _ in 0..<200 {
       let text = Samples.text(using: &random)
       let value = try #require(JSONText.decode(JSONValue.self, from: box.seal(text)))
       #expect(box.open(value).map { Array($0.utf8) } == Array(text.utf8))
     }
-  }
-}
-
-/// The same numbers on every run.
-struct Dice: RandomNumberGenerator {
-  private var state: UInt64
-
-  init(seed: UInt64) { state = seed }
-
-  /// SplitMix64.
-  mutating func next() -> UInt64 {
-    state &+= 0x9e37_79b9_7f4a_7c15
-    var value = state
-    value = (value ^ (value >> 30)) &* 0xbf58_476d_1ce4_e5b9
-    value = (value ^ (value >> 27)) &* 0x94d0_49bb_1331_11eb
-    return value ^ (value >> 31)
   }
 }
 

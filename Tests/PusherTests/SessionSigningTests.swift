@@ -1,6 +1,7 @@
 import FerryConfig
 import FerryCore
 import FerryRuntime
+import FerryTestKit
 import Testing
 
 @testable import PusherProvider
@@ -239,7 +240,7 @@ import Testing
   }
 
   @Test func `nothing a service says makes it fail`() async throws {
-    var random = Dice(seed: 6)
+    var random = SeededGenerator(seed: 6)
     let names = [
       "pusher:connection_established", "pusher:error", "pusher:ping", "pusher:pong", "pusher:signin_success",
       "pusher_internal:subscription_succeeded", "pusher:subscription_error", "pusher_internal:member_added",

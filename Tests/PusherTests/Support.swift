@@ -19,6 +19,8 @@ final class Service: Sendable {
   let loop: LoopExecutor
   /// Of a view, of each channel.
   static let mostMessages = 40
+  /// Of a view's files, all together.
+  static let mostFileBytes: Int64 = 4096
 
   init(
     clock: any FerryClock = SystemClock(), store: (any PusherCacheStore)? = nil, rehearsal: Rehearsal? = nil,
@@ -34,8 +36,8 @@ final class Service: Sendable {
       rehearsal: rehearsal,
       view: chat.map { [client, metrics] in
         ChannelView(
-          chat: $0, client: client, tutorial: settings.tutorial, mostMessages: Self.mostMessages, clock: clock,
-          logger: .silent, metrics: metrics)
+          chat: $0, client: client, tutorial: settings.tutorial, mostMessages: Self.mostMessages,
+          mostFileBytesInAll: Self.mostFileBytes, clock: clock, logger: .silent, metrics: metrics)
       }, clock: clock, logger: .silent, metrics: metrics)
     self.facade = facade
     server = try HTTPServer(
@@ -154,9 +156,4 @@ struct Connection: Sendable {
     send(FrameText.ping)
     return try await next() == FrameText.pong
   }
-}
-
-func unwrap<Value>(_ value: Value?, _ message: String) throws -> Value {
-  guard let value else { throw FerryError(.badData, message) }
-  return value
 }

@@ -10,7 +10,7 @@ import Testing
 /// A service gone wrong must not take the adapter with it.
 @Suite(.timeLimit(.minutes(4))) struct TwilioFuzzTests {
   /// Every part of a value replaced by chance.
-  private static func spoiled(_ value: JSONValue, _ random: inout SplitMix) -> JSONValue {
+  private static func spoiled(_ value: JSONValue, _ random: inout SeededGenerator) -> JSONValue {
     if random.next() % 12 == 0 {
       let odd: [JSONValue] = [
         .null, true, -1, 9_223_372_036_854_775_807, .number(1e300), "", "x", "9999-99-99T99:99:99Z", [], [:],
@@ -31,7 +31,7 @@ import Testing
     }
   }
 
-  private static func spoiled(_ bytes: [UInt8], _ random: inout SplitMix) -> [UInt8] {
+  private static func spoiled(_ bytes: [UInt8], _ random: inout SeededGenerator) -> [UInt8] {
     switch random.next() % 10 {
     case 0: return Array(bytes.prefix(Int(random.next() % UInt64(bytes.count + 1))))
     case 1: return (0..<Int(random.next() % 300)).map { _ in UInt8(truncatingIfNeeded: random.next()) }
@@ -57,7 +57,7 @@ import Testing
         state.receipts[message.sid] = [["sid": "DY1", "message_sid": .string(message.sid), "status": "delivered"]]
       }
     }
-    let random = Locked(SplitMix(state: seed))
+    let random = Locked(SeededGenerator(seed: seed))
     let isSpoiling = Locked(false)
     let spoiledAnswers = Observed(0)
     let handler: @Sendable (HTTPRequest) async -> HTTPResponse = { request in

@@ -110,7 +110,7 @@ import Testing
 
   @Test func `nonsense is passed over`() {
     var (session, _) = Self.begun()
-    var random = SplitMix(state: 3)
+    var random = SeededGenerator(seed: 3)
     for _ in 0..<500 {
       let bytes = (0..<Int(random.next() % 80)).map { _ in UInt8(truncatingIfNeeded: random.next()) }
       let actions = session.receive(bytes)

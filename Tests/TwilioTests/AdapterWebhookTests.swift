@@ -304,7 +304,7 @@ import Testing
 
   @Test func `whatever is sent, it is answered, and the right ones still arrive`() async throws {
     try await Self.listening { rig in
-      var random = SplitMix(state: 7)
+      var random = SeededGenerator(seed: 7)
       let names = Self.added(0, "x").fields.map(\.name) + ["Media", "DateUpdated", "LastReadMessageIndex", "Status"]
       let values = [
         "", "-1", "9223372036854775807", "99999999999999999999", "onMessageAdded", "onMessageUpdated",
@@ -354,17 +354,4 @@ private final class SlowInbox: Inbox {
   func typing(_ typing: Typing) { inner.typing(typing) }
   func gap(_ gap: Gap) async { await inner.gap(gap) }
   func connection(_ state: ConnectionState) { inner.connection(state) }
-}
-
-/// Random numbers that are the same every time.
-struct SplitMix: RandomNumberGenerator {
-  var state: UInt64
-
-  mutating func next() -> UInt64 {
-    state &+= 0x9e37_79b9_7f4a_7c15
-    var value = state
-    value = (value ^ (value >> 30)) &* 0xbf58_476d_1ce4_e5b9
-    value = (value ^ (value >> 27)) &* 0x94d0_49bb_1331_11eb
-    return value ^ (value >> 31)
-  }
 }

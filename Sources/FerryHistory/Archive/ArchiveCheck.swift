@@ -63,7 +63,6 @@ private actor CheckWorker {
   private let index: CheckIndex
   private let loop: LoopExecutor
   private var channels: [ChannelID: EndRecord?] = [:]
-  private var headPlace = ""
 
   nonisolated var unownedExecutor: UnownedSerialExecutor { loop.asUnownedSerialExecutor() }
 

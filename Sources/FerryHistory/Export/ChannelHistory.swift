@@ -50,6 +50,7 @@ package struct HistoryScope: Hashable, Sendable {
   package var name: String {
     let words = [
       since.map { "since \($0.milliseconds)" }, until.map { "until \($0.milliseconds)" }, reads ? "reads" : nil,
+      avatars ? "avatars" : nil,
     ]
     return words.compactMap { $0 }.joined(separator: " ")
   }

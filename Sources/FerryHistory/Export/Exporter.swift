@@ -48,7 +48,9 @@ package struct Exporter: Sendable {
   @discardableResult
   package mutating func run(members: [Author]? = nil) async throws(FerryError) -> String? {
     let channel = history.channel
-    place = ExportPlace(text: try await sink.place(of: channel))
+    let text = try await sink.place(of: channel)
+    place = ExportPlace(text: text)
+    if !history.goesOn, let book { try await match(book, isNew: text == nil) }
     if place == ExportPlace() {
       try await sink.append([
         .channel(ChannelRecord(id: channel, name: channel.rawValue, members: members?.map(\.id)))
@@ -67,6 +69,20 @@ package struct Exporter: Sendable {
     }
     try await sink.commit(place.text, of: channel)
     return try await sink.finish()
+  }
+
+  /// The book and what is written are of the same export.
+  private func match(_ book: WorkBook, isNew: Bool) async throws(FerryError) {
+    let count = try await book.messageCount()
+    if isNew {
+      // Begun anew: what was taken before is not in there.
+      if count > 0 { try await book.forgetMessages() }
+    } else if place.messages > 0, count == 0 {
+      throw FerryError(
+        .badRequest,
+        "\(place.messages) messages of \(history.channel) have been exported to there already, and the notes on which they "
+          + "are have been lost. Name the folder that they are in with --state, or export to a new archive.")
+    }
   }
 
   private mutating func takePages() async throws(FerryError) {
@@ -135,10 +151,12 @@ package struct Exporter: Sendable {
       case .message(let message):
         let hash = ImportStamps.hash(message)
         if let copy, !copy.isDeleted, copy.hash == hash {
-          progress.update { $0.unchanged += 1 }
+          progress.update { counts in
+            counts.read += 1
+            counts.unchanged += 1
+          }
           continue
         }
-        if copy != nil { place.messages -= 1 }
         outcome.copies.append(
           (id, Copy(hash: hash, time: message.message.time, revision: message.message.revision, parts: [], stamp: nil)))
       case .delete:
@@ -153,6 +171,8 @@ package struct Exporter: Sendable {
     // After the sink has it: what is written and not noted is written again, which does no harm.
     try await sink.commit(place.text, of: history.channel)
     try await book.commit(outcome)
+    // Not counted while writing: a page may have been written before, by a run that could not note it.
+    place.messages = try await book.messageCount()
   }
 
   /// Of joins and leaves that lie among the messages.
@@ -181,7 +201,9 @@ package struct Exporter: Sendable {
       try await sink.append(kept)
       hasWritten = true
     }
-    place.messages += kept.count { if case .message = $0 { true } else { false } }
+    if history.goesOn || book == nil {
+      place.messages += kept.count { if case .message = $0 { true } else { false } }
+    }
     progress.update { counts in
       counts.read += records.count
       for record in kept {

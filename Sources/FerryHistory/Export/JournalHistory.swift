@@ -27,8 +27,16 @@ package struct JournalHistory: ChannelHistory {
   package func page(after cursor: Cursor?, limit: Int) async throws(FerryError) -> RecordPage {
     let start = cursor.flatMap { Int64($0.rawValue) } ?? 0
     let (events, last) = try await journal.events(of: address, after: start, limit: limit)
+    var said: Set<MessageID> = []
+    for event in events {
+      switch event.kind {
+      case .posted(let message), .edited(let message): said.insert(message.id)
+      default: break
+      }
+    }
+    let deleted = try await journal.deleted(said, of: address)
     return RecordPage(
-      records: events.compactMap { Record($0, withheld: [], scope) }, next: Cursor(String(last)),
+      records: events.compactMap { Record($0.without(deleted), withheld: deleted, scope) }, next: Cursor(String(last)),
       isLast: events.count < limit)
   }
 
@@ -38,5 +46,16 @@ package struct JournalHistory: ChannelHistory {
 
   package func bytes(of attachment: Attachment) async throws(FerryError) -> ByteStream {
     try await files(attachment.reference)
+  }
+}
+
+extension Event {
+  /// Of a deleted message its place stays, and not what it said.
+  fileprivate func without(_ deleted: Set<MessageID>) -> Event {
+    guard case .posted(let message) = kind, deleted.contains(message.id) else { return self }
+    var event = self
+    event.kind = .posted(
+      Message(id: message.id, author: message.author, text: "", format: message.format, time: message.time))
+    return event
   }
 }

@@ -18,9 +18,10 @@ struct LooseTime: Hashable, Sendable {
       return
     }
     let parts = text.split(separator: ".", omittingEmptySubsequences: false)
-    guard let first = parts.first, parts.count <= 2, let whole = Int64(first), abs(whole) < 1 << 53 else { return nil }
+    guard let first = parts.first, parts.count <= 2, let whole = Int64(first), whole.magnitude < 1 << 53
+    else { return nil }
     // Seconds reach this number in the year 5138, milliseconds in 1973.
-    if abs(whole) >= 100_000_000_000 {
+    if whole.magnitude >= 100_000_000_000 {
       time = Timestamp(milliseconds: whole)
       precision = .milliseconds
       raw = parts.count == 2 ? text : nil

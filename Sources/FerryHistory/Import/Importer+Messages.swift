@@ -19,9 +19,10 @@ extension Importer {
       if known[id] != nil { try await takeDeletion(of: id, by: nil, at: nil) }
       return
     }
-    if known[id] != nil { return try await takeChange(record) }
-    try await takeNew(record)
-    takeTallies(record)
+    let isNew = known[id] == nil
+    if isNew { try await takeNew(record) } else { try await takeChange(record) }
+    // Also of a known one: its writing may have been the last thing that a run before this one did.
+    takeTallies(record, isNew: isNew)
   }
 
   mutating func takeEdit(_ record: MessageRecord) async throws(FerryError) {
@@ -37,6 +38,10 @@ extension Importer {
   private mutating func takeNew(_ record: MessageRecord) async throws(FerryError) {
     let message = record.message
     if message.author.isNobody { lose("author", message.id.rawValue, "nobody is named", "written as \"unknown\"") }
+    if powers.sortsByTime, let newest, message.time < newest {
+      lose("order", message.id.rawValue, "older than what came before it; the destination sorts by time")
+    }
+    newest = max(newest ?? message.time, message.time)
     var brought: Stamp?
     var fitted: [FittedPart]
     var stamp = ImportStamps.own(message.id, from: settings.source)
@@ -89,6 +94,10 @@ extension Importer {
         parts.append(existing)
         // A file in a message of its own is the same file as long as it has the same number.
         guard part.isText else { continue }
+        guard canName(existing) else {
+          lose("edit", message.id.rawValue, "not known whether its message was written")
+          continue
+        }
         let key = ImportStamps.key(
           "edit", [message.id.rawValue, revision, "\(part.number)", "\(hash)"], from: settings.source)
         var past = part.message
@@ -107,7 +116,7 @@ extension Importer {
         parts = known[message.id]?.parts ?? parts
       }
     }
-    for gone in old where !numbers.contains(gone.number) {
+    for gone in old where !numbers.contains(gone.number) && canName(gone) {
       let stamp = ImportStamps.part(gone.number, of: stamp)
       let key = ImportStamps.key("delete", [message.id.rawValue, revision, "\(gone.number)"], from: settings.source)
       let reference = PastReference(key: stamp.key, id: gone.id)
@@ -132,7 +141,7 @@ extension Importer {
     if needsIDs { try await flush() }
     copy = known[id] ?? copy
     let stamp = copy.stamp ?? ImportStamps.own(id, from: settings.source)
-    for part in copy.parts {
+    for part in copy.parts where canName(part) {
       let stamp = ImportStamps.part(part.number, of: stamp)
       let key = ImportStamps.key("delete", [id.rawValue, "\(part.number)"], from: settings.source)
       let item = PastItem(
@@ -179,8 +188,12 @@ extension Importer {
     guard let key, !done.contains(key) else { return progress.update { $0.unchanged += 1 } }
     let member = author(record.member)
     guard powers.joins else {
-      outcome.members.append((member.id, member.name, isPresent))
-      lose(isPresent ? "join" : "leave", member.id.rawValue, "the destination keeps only who is a member")
+      let capabilities = provider.capabilities
+      if capabilities.members { outcome.members.append((member.id, member.name, isPresent)) }
+      lose(
+        isPresent ? "join" : "leave", member.id.rawValue,
+        capabilities.members
+          ? "the destination keeps only who is a member" : capabilities.absent["members"] ?? "not kept there")
       outcome.done.append(key)
       return
     }
@@ -206,22 +219,29 @@ extension Importer {
   }
 
   /// Reactions that a message brings counted.
-  private mutating func takeTallies(_ record: MessageRecord) {
+  private mutating func takeTallies(_ record: MessageRecord, isNew: Bool) {
     for tally in record.reactions {
-      let emoji = tally.key + (tally.tone.map { "::skin-tone-\($0)" } ?? "")
-      let anonymous = max(tally.count - tally.users.count, 0)
       guard powers.reactions else {
+        guard isNew else { continue }
         lose("reaction", record.message.id.rawValue, provider.capabilities.absent["reactions"] ?? "not kept there")
         continue
       }
-      if anonymous > 0 { lose("reaction", record.message.id.rawValue, "the source does not say by whom") }
+      if isNew, tally.count > tally.users.count {
+        lose("reaction", record.message.id.rawValue, "the source does not say by whom")
+      }
       guard let reference = reference(to: record.message.id) else { continue }
-      for user in tally.users {
-        let key = ImportStamps.key("react", [user.rawValue, record.message.id.rawValue, emoji], from: settings.source)
+      for (user, key) in zip(tally.users, tallyKeys(tally, record)) where done.insert(key).inserted {
         let by = author(Author(id: user, name: user.rawValue))
-        let kind = PastItem.Kind.reaction(reference, by: by, emoji: emoji, added: true)
+        let kind = PastItem.Kind.reaction(reference, by: by, emoji: tally.emoji, added: true)
         pending.append(Pending(item: PastItem(key: key, time: record.message.time, kind: kind, stamp: other(key))))
       }
+    }
+  }
+
+  /// The keys of the reactions that a message brings, one for each of their users.
+  func tallyKeys(_ tally: ReactionTally, _ record: MessageRecord) -> [SendKey] {
+    tally.users.map { user in
+      ImportStamps.key("react", [user.rawValue, record.message.id.rawValue, tally.emoji], from: settings.source)
     }
   }
 
@@ -245,8 +265,15 @@ extension Importer {
 
   /// To the first part of a message of the source.
   func reference(to id: MessageID) -> PastReference? {
-    guard let copy = known[id], !copy.isDeleted, let first = copy.parts.first else { return nil }
+    guard let copy = known[id], !copy.isDeleted, let first = copy.parts.first, canName(first) else { return nil }
     let stamp = copy.stamp ?? ImportStamps.own(id, from: settings.source)
     return PastReference(key: ImportStamps.part(first.number, of: stamp).key, id: first.id)
   }
+
+  /// Not where it is not known whether the part was written, and only its id would do.
+  private func canName(_ part: Copy.Part) -> Bool { part.id != nil || !needsIDs || settings.isPlan }
+}
+
+extension ReactionTally {
+  fileprivate var emoji: String { key + (tone.map { "::skin-tone-\($0)" } ?? "") }
 }

@@ -26,7 +26,8 @@ extension Importer {
   mutating func flush() async throws(FerryError) {
     while !pending.isEmpty {
       let batch = Array(pending.prefix(batchSize))
-      let results = settings.isPlan ? batch.map { _ in .success(nil) } : try await write(batch)
+      let results: [Result<Landing, FerryError>] =
+        settings.isPlan ? batch.map { _ in .success(.there(nil)) } : try await write(batch)
       pending.removeFirst(batch.count)
       for (entry, result) in zip(batch, results) { note(entry, result) }
     }
@@ -51,10 +52,16 @@ extension Importer {
     outcome = .init()
   }
 
-  private mutating func note(_ entry: Pending, _ result: Result<MessageID?, FerryError>) {
+  private mutating func note(_ entry: Pending, _ result: Result<Landing, FerryError>) {
     let key = entry.item.key
+    let wasThere = adopted.remove(key) != nil
     switch result {
-    case .success(let id):
+    case .success(.unknown):
+      // The first time it was told when it was asked about.
+      if wasThere { lose("message", entry.message?.rawValue, Self.unknownOutcome) }
+      outcome.settled.append(key)
+      outcome.found.append((key, .unknown))
+    case .success(.there(let id)):
       guard let message = entry.message else {
         outcome.done.append(key)
         switch entry.item.kind {
@@ -65,7 +72,7 @@ extension Importer {
       }
       if !powers.isRepeatable {
         outcome.settled.append(key)
-        if let id { outcome.found.append((key, id)) }
+        if let id { outcome.found.append((key, .there(id))) }
       }
       if var copy = known[message], copy.parts.indices.contains(entry.part) {
         copy.parts[entry.part].id = id
@@ -83,27 +90,23 @@ extension Importer {
       return
     }
     outcome.copies.append((message, copy))
-    if adopted.remove(key) != nil {
-      progress.update { $0.unchanged += 1 }
-    } else {
-      progress.update { $0.messages += 1 }
-    }
+    progress.update { if wasThere { $0.unchanged += 1 } else { $0.messages += 1 } }
   }
 
   // MARK: Sending
 
   private mutating func write(
     _ batch: [Pending]
-  ) async throws(FerryError) -> [Result<MessageID?, FerryError>] {
+  ) async throws(FerryError) -> [Result<Landing, FerryError>] {
     if isIndexed || !powers.isRepeatable {
       let keys = batch.filter { $0.message != nil }.map(\.item.key)
       let found = try await book.found(keys)
       if !found.isEmpty {
-        var results: [Result<MessageID?, FerryError>] = []
+        var results: [Result<Landing, FerryError>] = []
         for entry in batch {
-          if entry.message != nil, let copy = found[entry.item.key] {
+          if entry.message != nil, let landing = found[entry.item.key] {
             adopted.insert(entry.item.key)
-            results.append(.success(copy.rawValue.isEmpty ? nil : copy))
+            results.append(.success(landing))
           } else {
             results += try await send([entry])
           }
@@ -116,7 +119,7 @@ extension Importer {
 
   private mutating func send(
     _ batch: [Pending]
-  ) async throws(FerryError) -> [Result<MessageID?, FerryError>] {
+  ) async throws(FerryError) -> [Result<Landing, FerryError>] {
     try await waitForTurn(batch.count)
     let isRisky = !powers.isRepeatable && batch.contains { $0.message != nil }
     if isRisky {
@@ -124,6 +127,7 @@ extension Importer {
       try await commit()
     }
     var batch = batch
+    var hasUploadedAgain = false
     var trouble = Patience.Trouble(at: patience.clock.now())
     let (provider, channel) = (provider, channel)
     while true {
@@ -132,36 +136,47 @@ extension Importer {
         try await provider.write(items, into: channel)
       }
       switch attempt {
-      case .success(let ids): return batch.indices.map { .success(ids.indices.contains($0) ? ids[$0] : nil) }
+      case .success(let ids): return batch.indices.map { .success(.there(ids.indices.contains($0) ? ids[$0] : nil)) }
       case .failure(var error):
         if error.code == .cancelled || error.code == .badCredentials { throw error }
         if isRisky, !error.didNotAct {
-          if let found = try await settle(batch[0].item.key) { return [.success(found)] }
+          if let landing = try await settle(batch[0].item.key) { return [.success(landing)] }
           // Certainly not there: the same again.
           error.retry = error.retry == .never ? .now : error.retry
         }
+        if error.code == .notFound, !hasUploadedAgain {
+          hasUploadedAgain = true
+          if try await uploadAgain(&batch) { continue }
+        }
         if error.retry == .never {
           guard batch.count > 1 else { return [.failure(error)] }
-          var results: [Result<MessageID?, FerryError>] = []
+          var results: [Result<Landing, FerryError>] = []
           for entry in batch { results += try await send([entry]) }
           return results
         }
         try await patience.pause(after: error, &trouble)
-        if error.code == .notFound { try await uploadAgain(&batch) }
       }
     }
   }
 
-  /// A service that keeps a file for a while has forgotten it.
-  private func uploadAgain(_ batch: inout [Pending]) async throws(FerryError) {
+  /// A service that keeps a file for a while has forgotten it. False when that was not it, or the files are not to be had.
+  private func uploadAgain(_ batch: inout [Pending]) async throws(FerryError) -> Bool {
+    var isChanged = false
     for index in batch.indices where !batch[index].files.isEmpty {
       var sent: [OutgoingAttachment] = []
-      for file in batch[index].files { if let again = try await upload(file) { sent.append(again) } }
-      if case .message(var past) = batch[index].item.kind {
-        past.attachments = sent
-        batch[index].item.kind = .message(past)
+      for file in batch[index].files {
+        switch await Patience.outcome({ () async throws(FerryError) in try await upload(file) }) {
+        case .success(.some(let again)): sent.append(again)
+        case .success(nil): return false
+        case .failure(let error):
+          if [.cancelled, .storage, .badCredentials].contains(error.code) { throw error }
+          return false
+        }
       }
+      guard batch[index].item.kind.carry(sent) else { continue }
+      isChanged = true
     }
+    return isChanged
   }
 
   private mutating func waitForTurn(_ items: Int) async throws(FerryError) {
@@ -176,18 +191,20 @@ extension Importer {
 
   // MARK: Unknown outcomes
 
+  private static let unknownOutcome = "not known whether it was written"
+
   /// What became of sends that a run before this one did not see the end of.
   mutating func settleInterrupted() async throws(FerryError) {
     for key in try await book.sending() {
-      if let found = try await settle(key) { outcome.found.append((key, found)) }
+      if let landing = try await settle(key) { outcome.found.append((key, landing)) }
       outcome.settled.append(key)
       try await commit()
     }
   }
 
-  /// The message written under a key; nil when it certainly was not. Empty where nobody can tell: then it is not written
-  /// again, and reported.
-  private func settle(_ key: SendKey) async throws(FerryError) -> MessageID? {
+  /// What became of the message written under a key; nil when it certainly was not. Where nobody can tell it is not
+  /// written again, and reported.
+  private func settle(_ key: SendKey) async throws(FerryError) -> Landing? {
     // Asked too early, the service would say no and then act.
     let delay = Duration.seconds(provider.capabilities.settleSeconds)
     if delay > .zero {
@@ -198,11 +215,11 @@ extension Importer {
       try await provider.find(key, in: channel)
     }
     switch finding {
-    case .found(let id): return id
+    case .found(let id): return .there(id)
     case .absent: return nil
     case .unknown(let reason):
-      lose("message", key.rawValue, "not known whether it was written", reason)
-      return ""
+      lose("message", key.rawValue, Self.unknownOutcome, reason)
+      return .unknown
     }
   }
 
@@ -234,7 +251,8 @@ extension Importer {
         found.append((key, message.id))
       }
       if !found.isEmpty {
-        let known = try await book.found(found.map(\.0))
+        // One whose outcome nobody could tell is news once it is seen.
+        let known = try await book.found(found.map(\.0)).filter { $0.value != .unknown }
         isNews = known.count < found.count
         count += found.count - known.count
         try await book.note(found: found)
@@ -282,6 +300,19 @@ extension Importer {
 }
 
 extension PastItem.Kind {
+  /// False of what carries no files.
+  fileprivate mutating func carry(_ attachments: [OutgoingAttachment]) -> Bool {
+    switch self {
+    case .message(var past):
+      past.attachments = attachments
+      self = .message(past)
+    case .edit(let reference, var past):
+      past.attachments = attachments
+      self = .edit(reference, past)
+    default: return false
+    }
+    return true
+  }
   fileprivate var name: String {
     switch self {
     case .message: "message"

@@ -55,6 +55,8 @@ package struct Importer: Sendable {
   var isIndexed = false
   var nextTurn: Timestamp
   var lastTime: Timestamp?
+  /// The time of the newest message written in this run.
+  var newest: Timestamp?
   var repeats = Repeats()
   /// Keys that the destination had already.
   var adopted: Set<SendKey> = []
@@ -117,8 +119,10 @@ package struct Importer: Sendable {
   /// The destination knows a message by its id alone, not by the key under which it was written.
   var needsIDs: Bool { powers.batch == 1 }
 
-  /// No more than a second's worth where there is a rate.
-  var batchSize: Int { max(min(powers.batch, settings.rate.map { Int($0) } ?? .max), 1) }
+  /// No more than a second's worth where there is a rate; one where an unknown outcome has to be asked about.
+  var batchSize: Int {
+    powers.isRepeatable ? max(min(powers.batch, settings.rate.map { Int($0) } ?? .max), 1) : 1
+  }
 
   // MARK: A page
 
@@ -129,7 +133,7 @@ package struct Importer: Sendable {
     }
     let keys = records.map { key(of: $0) }
     known = try await book.copies(of: Self.messages(in: records))
-    done = try await book.done(keys.compactMap { $0 })
+    done = try await book.done(keys.compactMap { $0 } + records.flatMap { tallyKeys(in: $0) })
     let taken = try await book.taken(
       records.compactMap { record in
         switch record {
@@ -145,10 +149,17 @@ package struct Importer: Sendable {
       if pending.count >= batchSize || pendingBytes >= Self.requestBytes { try await flush() }
     }
     try await flush()
+    // People belong to no channel, and are told with each.
+    let count = records.count { $0.channel != nil }
     progress.update { [lastTime] counts in
-      counts.read += records.count
+      counts.read += count
       counts.place = lastTime
     }
+  }
+
+  private func tallyKeys(in record: Record) -> [SendKey] {
+    guard powers.reactions, case .message(let message) = record else { return [] }
+    return message.reactions.flatMap { tallyKeys($0, message) }
   }
 
   private mutating func take(_ record: Record, _ key: SendKey?) async throws(FerryError) {
@@ -169,7 +180,7 @@ package struct Importer: Sendable {
     case .gap(let gap):
       lose("gap", nil, "the source has a gap", "\(gap.from.iso8601) to \(gap.to.iso8601): \(gap.reason)")
     case .skipped(let skipped):
-      for _ in 0..<max(skipped.count, 1) { lose("record", skipped.place, "skipped at the source", skipped.reason) }
+      lose("record", skipped.place, "skipped at the source", skipped.reason, count: max(skipped.count, 1))
     case .end(let end):
       if !end.isComplete { lose("record", nil, "the source is not complete") }
     case .unknown(let kind, _): lose("record", nil, "of an unknown kind", kind)
@@ -194,10 +205,12 @@ package struct Importer: Sendable {
 
   // MARK: Records
 
-  func lose(_ what: String, _ id: String?, _ reason: String, _ detail: String? = nil) {
+  func lose(_ what: String, _ id: String?, _ reason: String, _ detail: String? = nil, count: Int = 1) {
     report.add(
-      .init(what: what, channel: settings.channel ?? settings.source.channel, id: id, reason: reason, detail: detail))
-    progress.update { $0.lost += 1 }
+      .init(
+        what: what, channel: settings.channel ?? settings.source.channel, id: id, reason: reason, detail: detail,
+        count: count))
+    progress.update { $0.lost.add(count) }
   }
 
   func author(_ author: Author) -> Author {

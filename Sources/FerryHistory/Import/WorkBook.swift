@@ -72,6 +72,18 @@ package final class WorkBook: Sendable {
     }
   }
 
+  /// How many messages are known, deleted ones included.
+  func messageCount() async throws(FerryError) -> Int {
+    try await database.read { connection in
+      Int(try connection.first("SELECT count(*) FROM messages") { $0.integer(0) } ?? 0)
+    }
+  }
+
+  /// Begins anew.
+  func forgetMessages() async throws(FerryError) {
+    try await database.write { try $0.script("DELETE FROM messages; DELETE FROM done;") }
+  }
+
   /// Those of the stamps that a message bears already.
   func taken(_ stamps: [Stamp]) async throws(FerryError) -> Set<Stamp> {
     if stamps.isEmpty { return [] }
@@ -99,7 +111,7 @@ package final class WorkBook: Sendable {
       for key in outcome.settled {
         try connection.execute("DELETE FROM sending WHERE key = ?", .text(key.rawValue))
       }
-      for (key, copy) in outcome.found { try Self.store(copy, as: key, connection) }
+      for (key, landing) in outcome.found { try Self.store(landing, as: key, connection) }
       for key in outcome.sending {
         try connection.execute("INSERT OR IGNORE INTO sending(key) VALUES (?)", .text(key.rawValue))
       }
@@ -126,7 +138,7 @@ package final class WorkBook: Sendable {
     var done: [SendKey] = []
     var sending: [SendKey] = []
     var settled: [SendKey] = []
-    var found: [(SendKey, MessageID)] = []
+    var found: [(SendKey, Landing)] = []
     var members: [(UserID, String, Bool)] = []
     var people: [(UserID, String)] = []
     var facts: [(String, String)] = []
@@ -159,13 +171,14 @@ package final class WorkBook: Sendable {
   }
 
   /// What the destination has under a key, as far as it was looked at or written.
-  func found(_ keys: [SendKey]) async throws(FerryError) -> [SendKey: MessageID] {
+  func found(_ keys: [SendKey]) async throws(FerryError) -> [SendKey: Landing] {
     if keys.isEmpty { return [:] }
     return try await database.read { connection in
-      var found: [SendKey: MessageID] = [:]
+      var found: [SendKey: Landing] = [:]
       for key in keys {
-        found[key] = try connection.first("SELECT copy FROM found WHERE key = ?", .text(key.rawValue)) {
-          MessageID($0.text(0))
+        found[key] = try connection.first("SELECT copy FROM found WHERE key = ?", .text(key.rawValue)) { row in
+          let id = row.text(0)
+          return id.isEmpty ? .unknown : .there(MessageID(id))
         }
       }
       return found
@@ -174,14 +187,16 @@ package final class WorkBook: Sendable {
 
   func note(found: [(SendKey, MessageID)]) async throws(FerryError) {
     try await database.write { connection in
-      for (key, copy) in found { try Self.store(copy, as: key, connection) }
+      for (key, copy) in found { try Self.store(.there(copy), as: key, connection) }
     }
   }
 
-  private static func store(_ copy: MessageID, as key: SendKey, _ connection: Connection) throws {
+  /// An empty id stands for an unknown outcome.
+  private static func store(_ landing: Landing, as key: SendKey, _ connection: Connection) throws {
+    let id = if case .there(let id) = landing { id?.rawValue ?? "" } else { "" }
     try connection.execute(
       "INSERT INTO found(key, copy) VALUES (?, ?) ON CONFLICT DO UPDATE SET copy = excluded.copy",
-      .text(key.rawValue), .text(copy.rawValue))
+      .text(key.rawValue), .text(id))
   }
 
   /// Who is in the channel by the last that was heard.
@@ -198,6 +213,14 @@ package final class WorkBook: Sendable {
       try connection.first("SELECT name FROM people WHERE user = ?", .text(user.rawValue)) { $0.text(0) }
     }
   }
+}
+
+/// What became of a message that was written.
+enum Landing: Hashable, Sendable {
+  /// Nil where the destination goes by keys and does not say the id.
+  case there(MessageID?)
+  /// Nobody can tell: it is not written again, and nothing can refer to it.
+  case unknown
 }
 
 /// A message of the source at the destination.

@@ -19,7 +19,7 @@ package struct Patience: Sendable {
   }
 
   /// One attempt after another at what only reads, or what may be repeated.
-  func repeating<Value: Sendable>(
+  package func repeating<Value: Sendable>(
     _ body: @Sendable () async throws(FerryError) -> Value
   ) async throws(FerryError) -> Value {
     var trouble = Trouble(at: clock.now())

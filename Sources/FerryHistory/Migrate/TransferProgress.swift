@@ -4,7 +4,7 @@ import FerryRuntime
 /// How far a transfer has come, for whoever is watching. Any task may look at any time.
 package final class TransferProgress: Sendable {
   package struct Counts: Hashable, Sendable {
-    /// Records read.
+    /// Records of the channel read.
     package var read = 0
     package var messages = 0
     package var edits = 0
@@ -18,7 +18,7 @@ package final class TransferProgress: Sendable {
     package var lost = 0
     /// The time of the last record.
     package var place: Timestamp?
-    /// How many records there are to read, where that is known.
+    /// How many of them there are, where that is known.
     package var expected: Int?
     /// Why nothing is happening now.
     package var waiting: String?

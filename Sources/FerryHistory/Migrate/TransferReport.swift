@@ -14,13 +14,18 @@ package final class TransferReport: Sendable {
     package var reason: String
     /// This case's own words.
     package var detail: String?
+    /// How many cases this stands for, where the source tells of several at once.
+    package var count = 1
 
-    package init(what: String, channel: ChannelID? = nil, id: String? = nil, reason: String, detail: String? = nil) {
+    package init(
+      what: String, channel: ChannelID? = nil, id: String? = nil, reason: String, detail: String? = nil, count: Int = 1
+    ) {
       self.what = what
       self.channel = channel
       self.id = id
       self.reason = reason
       self.detail = detail
+      self.count = count
     }
   }
 
@@ -51,7 +56,7 @@ package final class TransferReport: Sendable {
   package func add(_ loss: Loss) {
     let line = descriptor >= 0 ? Self.line(loss) : nil
     state.withLock { state in
-      state.counts["\(loss.what): \(loss.reason)", default: 0] += 1
+      state.counts["\(loss.what): \(loss.reason)", default: 0].add(loss.count)
       guard let line, state.failure == nil else { return }
       let written = line.withUnsafeBytes { Glibc.write(descriptor, $0.baseAddress, $0.count) }
       if written < line.count {
@@ -79,7 +84,16 @@ package final class TransferReport: Sendable {
     json.member("id", loss.id)
     json.member("reason", loss.reason)
     json.member("detail", loss.detail)
+    if loss.count != 1 { json.member("count", JSONValue.integer(Int64(loss.count))) }
     json.end()
     return json.utf8 + [0x0a]
+  }
+}
+
+extension Int {
+  /// Counts come from files, which may claim anything: it ends at the largest number.
+  mutating func add(_ count: Int) {
+    let (sum, overflows) = addingReportingOverflow(count)
+    self = overflows ? .max : sum
   }
 }

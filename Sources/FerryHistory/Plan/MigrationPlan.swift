@@ -66,6 +66,8 @@ package struct MigrationSurvey: Sendable {
   private var split = 0
   private var people: Set<UserID> = []
   private var fineTimes = 0
+  private var newest: Timestamp?
+  private var unordered = 0
   private var edited = 0
   private var edits = 0
   private var deleted: Set<MessageID> = []
@@ -81,7 +83,6 @@ package struct MigrationSurvey: Sendable {
   private var reads = 0
   private var actions = 0
   private var system = 0
-  private var marked = 0
   private var skipped = 0
   private var gaps = 0
 
@@ -130,15 +131,15 @@ package struct MigrationSurvey: Sendable {
     people.insert(message.author.id)
     let unit = to.capabilities?.importing?.timeUnit ?? 1
     if unit > 1, message.time.milliseconds % unit != 0 { fineTimes += 1 }
+    if let newest, message.time < newest { unordered += 1 }
+    newest = max(newest ?? message.time, message.time)
     if message.edited != nil { edited += 1 }
     if message.replyTo != nil { replies += 1 }
     reactions = record.reactions.reduce(reactions) { $0 &+ $1.count }
     if record.isAction { actions += 1 }
     if record.system != nil { system += 1 }
-    if message.format != .plain || record.formatName != nil { marked += 1 }
     var inline = 0
     var separate = 0
-    var notes: [String] = []
     for (index, file) in message.attachments.enumerated() {
       attachments += 1
       if let status = record.file(at: index).status, ![.present, .remote].contains(status) { gone += 1 }
@@ -152,13 +153,10 @@ package struct MigrationSurvey: Sendable {
       case .apart:
         apart += 1
         separate += 1
-      case .link:
-        linked += 1
-        notes.append("\(file.name): https://link")
+      case .link: linked += 1
       }
     }
-    let text = MessageLayout.text(message.text, notes: notes)
-    let parts = layout?.texts(of: text, inline: inline, apart: separate).count ?? 1
+    let parts = layout?.texts(of: message.text, inline: inline, apart: separate).count ?? 1
     if parts > 1 { split += 1 }
     writes += parts + separate
   }
@@ -225,6 +223,12 @@ package struct MigrationSurvey: Sendable {
     } else {
       items.append(.init(what: "times", outcome: .kept, count: messages))
     }
+    if unordered > 0, destination?.importing?.sortsByTime == true {
+      items.append(
+        .init(
+          what: "order", outcome: .converted, count: unordered,
+          how: "older than what came before them; \(to.name) sorts by time"))
+    }
     if replies > 0 { items.append(.init(what: "replies", outcome: .kept, count: replies)) }
     return items + files
   }
@@ -248,24 +252,24 @@ package struct MigrationSurvey: Sendable {
     guard attachments > 0 else { return [] }
     var items: [MigrationPlan.Item] = []
     let there = attachments - gone
-    if to.capabilities?.attachments == .link {
-      items.append(.init(what: "attachments", outcome: .converted, count: there, how: "links to where they are"))
+    if let capabilities = to.capabilities, capabilities.attachments != .stored {
+      items.append(.init(what: "attachments", outcome: .dropped, count: there, how: "\(to.name) stores no files"))
     } else {
       let stored = max(there - linked - refusedTypes, 0)
       var how = unread > 0 ? "\(unread) bytes" : ""
       if apart > 0 { how += "\(how.isEmpty ? "" : "; ")\(apart) in messages of their own" }
       items.append(.init(what: "attachments", outcome: .kept, count: stored, how: how))
       if linked > 0 {
-        let why =
-          to.capabilities?.attachments == Capabilities.Attachments.none
-          ? "\(to.name) has no files" : "larger than \(to.capabilities?.attachmentBytes ?? 0) bytes"
-        items.append(.init(what: "attachments", outcome: .converted, count: linked, how: "named in the text: \(why)"))
+        items.append(
+          .init(
+            what: "attachments", outcome: .dropped, count: linked,
+            how: "larger than \(to.capabilities?.attachmentBytes ?? 0) bytes"))
       }
       if refusedTypes > 0 {
         items.append(
           .init(
-            what: "attachments", outcome: .converted, count: refusedTypes,
-            how: "named in the text: \(to.name) takes \((to.capabilities?.mediaTypes ?? []).joined(separator: ", "))"))
+            what: "attachments", outcome: .dropped, count: refusedTypes,
+            how: "\(to.name) takes \((to.capabilities?.mediaTypes ?? []).joined(separator: ", "))"))
       }
     }
     if gone > 0 {
@@ -298,9 +302,11 @@ package struct MigrationSurvey: Sendable {
       )
     }
     add("reactions", reactions, isArchive || powers?.reactions == true, to.capabilities?.absent["reactions"], &items)
+    let isMembership = to.capabilities?.members == true
     add(
       "joins and leaves", joins, isArchive || powers?.joins == true,
-      "who is a member at the end is made one", &items, otherwise: .converted)
+      isMembership ? "who is a member at the end is made one" : to.capabilities?.absent["members"], &items,
+      otherwise: isMembership ? .converted : .dropped)
     add("read marks", reads, isArchive || powers?.reads == true, to.capabilities?.absent["reads"], &items)
     return items
   }

@@ -34,7 +34,7 @@ struct FieldReader {
 
   mutating func integer(_ name: String) throws(FerryError) -> Int64? {
     guard let value = take(name) else { return nil }
-    guard case .integer(let number) = value, abs(number) < 1 << 53 else { throw Self.wrong(name, "an integer") }
+    guard case .integer(let number) = value, number.magnitude < 1 << 53 else { throw Self.wrong(name, "an integer") }
     return number
   }
 

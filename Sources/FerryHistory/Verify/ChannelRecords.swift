@@ -6,11 +6,8 @@ package actor ChannelRecords: RecordSource {
   private let history: any ChannelHistory
   private let patience: Patience
   private let readsFiles: Bool
-  /// Told how many records have been read.
-  private let progress: @Sendable (Int) -> Void
   private var cursor: Cursor?
   private var isAtEnd = false
-  private var count = 0
   /// What the last page had beyond what was asked for.
   private var rest: ArraySlice<Record> = []
 
@@ -19,14 +16,10 @@ package actor ChannelRecords: RecordSource {
   private static let attempts = 4
 
   /// Without `readsFiles` attachments are compared by what the service says of them.
-  package init(
-    _ history: any ChannelHistory, patience: Patience = Patience(), readsFiles: Bool = true,
-    progress: @escaping @Sendable (Int) -> Void = { _ in }
-  ) {
+  package init(_ history: any ChannelHistory, patience: Patience = Patience(), readsFiles: Bool = true) {
     self.history = history
     self.patience = patience
     self.readsFiles = readsFiles
-    self.progress = progress
   }
 
   package func next(limit: Int) async throws(FerryError) -> [Record] {
@@ -38,8 +31,6 @@ package actor ChannelRecords: RecordSource {
       isAtEnd = page.isLast || page.next == nil || page.next == cursor
       self.cursor = page.next
       rest = page.records[...]
-      count += page.records.count
-      progress(count)
     }
     let taken = Array(rest.prefix(limit))
     rest = rest.dropFirst(taken.count)

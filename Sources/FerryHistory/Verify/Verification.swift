@@ -57,7 +57,7 @@ extension Matcher {
       ordinals = []
       ranks = []
     }
-    let isPlain = !separatesChannels && to.side.ordersWithinTick && from.tallies.isMessagesOnly
+    let isPlain = !separatesChannels && from.tallies.isMessagesOnly
     if isPlain {
       for ordinal in pairs.from.indices.dropFirst() {
         let partner = pairs.partner(ofFrom: ordinal)
@@ -79,12 +79,7 @@ extension Matcher {
       let partner = pairs.partner(ofFrom: ordinal)
       guard partner > 0, !pairs.fromMarks[ordinal].contains(.mergedInto) else { continue }
       ordinals.append(Int32(ordinal))
-      if to.side.ordersWithinTick {
-        ranks.append(Int64(partner))
-      } else {
-        let time = try connection.first("SELECT time FROM b WHERE n = ?", SQLValue(partner), map: { $0.integer(0) })
-        ranks.append(floorDivide(time ?? 0, unit))
-      }
+      ranks.append(Int64(partner))
     }
     settle(&pairs)
   }

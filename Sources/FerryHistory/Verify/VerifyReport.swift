@@ -115,6 +115,9 @@ package struct VerifyReport: Hashable, Sendable {
   /// How many records lost what.
   package var losses: [String: Int] = [:]
   package var faults: [String: Int] = [:]
+  /// Those that are on one side only, by kind.
+  package var missing: [String: Int] = [:]
+  package var extra: [String: Int] = [:]
   /// The first of each outcome that is a fault.
   package var examples: [VerifyOutcome: [VerifyLine]] = [:]
   /// By how many milliseconds TO's times are ahead, where that is the same for all.
@@ -131,6 +134,8 @@ package struct VerifyReport: Hashable, Sendable {
     outcomes[line.outcome, default: 0] += 1
     for loss in line.losses { losses[loss, default: 0] += 1 }
     for fault in line.faults { faults[fault, default: 0] += 1 }
+    if line.outcome == .missing { missing[line.kind, default: 0] += 1 }
+    if line.outcome == .extra { extra[line.kind, default: 0] += 1 }
     if line.outcome.isFault, examples[line.outcome, default: []].count < Self.examplesKept {
       examples[line.outcome, default: []].append(line)
     }

@@ -11,8 +11,6 @@ package struct VerifySide: Sendable {
   package var capabilities: Capabilities?
   /// Whether a record has the same identifier whenever it is read. Numbers of lines are none.
   package var hasLastingIDs = true
-  /// Whether messages of one tick of its clock come in an order that means something.
-  package var ordersWithinTick = true
   /// The same name for one person on both sides.
   package var person: @Sendable (Author) -> String
 
@@ -49,9 +47,6 @@ struct Projection {
   var keepsReactions: Bool { capabilities.map { $0.importing?.reactions ?? $0.reactions } ?? true }
   /// Whether what was deleted leaves its place behind.
   var keepsSkeletons: Bool { capabilities == nil }
-
-  /// Milliseconds in the finest time that TO is known to keep.
-  var timeUnit: Int64 { 1 }
 
   /// How many messages a text becomes; 1 where it fits.
   func parts(of text: String) -> Int {

@@ -49,25 +49,40 @@ enum Demo {
     var text = "Ferry's demo is running.\n\n"
     for (name, url) in urls.sorted(by: { $0.key < $1.key }) { text += "  \(name)  \(url)\n" }
     text += "  relay  \(relay)\n\n"
-    for bridge in configuration.bridges {
-      text += "  bridge \(bridge.name): \(bridge.addresses.map(\.description).joined(separator: " <-> "))\n"
-    }
+    for bridge in configuration.bridges { text += "  bridge \(bridge.name): \(ways(bridge))\n" }
     if let start = urls["local"] { text += "\n  Open \(start)/ in a browser to see the services side by side.\n" }
+    if let bridge = configuration.bridges.first, let way = bridge.directions.first {
+      text += """
+
+          Try it in another terminal:
+
+            export FERRY_CONFIG=\(configuration.path)
+            ferry tail \(way.to)
+            ferry post \(way.from) "hello" --as guest7
+            ferry history \(way.from)
+            ferry post \(way.from) --image picture.png "look" --as guest7
+
+        """
+    }
     text += """
-
-      Try it in another terminal:
-
-        export FERRY_CONFIG=\(configuration.path)
-        ferry tail site:chatroom                     follow the Pusher side
-        ferry post here:lobby "hello" --as guest7    say something; it appears everywhere
-        ferry post app:realtime-example "hi" --as dora
-        ferry history support:lobby                  what the Twilio side shows
-        ferry post here:lobby --image picture.png "look" --as guest7
 
       The data is in \(folder.path)\(folder.isTemporary ? ", removed at the end; --data DIR keeps it" : "").
       Ctrl-C ends the demo.
       """
     return text
+  }
+
+  /// `a:x <-> b:y <-> c:z`, or `a:x -> b:y, c:z`.
+  private static func ways(_ bridge: BridgeSection) -> String {
+    let isBothWays = bridge.directions.allSatisfy { way in
+      bridge.directions.contains { $0.from == way.to && $0.to == way.from }
+    }
+    if isBothWays { return bridge.addresses.map(\.description).joined(separator: " <-> ") }
+    let sources = Set(bridge.directions.map(\.from))
+    return sources.sorted().map { source in
+      let targets = bridge.directions.filter { $0.from == source }.map(\.to.description)
+      return "\(source) -> \(targets.joined(separator: ", "))"
+    }.joined(separator: "; ")
   }
 }
 

@@ -52,27 +52,13 @@ enum Export {
     var settings = Exporter.Settings()
     settings.attachments = !arguments.has("no-attachments")
     settings.attachmentBytes = try Sizes.parse(arguments, "max-attachment", default: 1 << 30)
-    let exporterSettings = settings
-    let folder = try WorkFolder(arguments, beside: file)
-    let place = try ArchivePlace(file, in: folder, arguments)
+    let folder = WorkFolder(arguments, beside: file)
+    let export = ArchiveExport(
+      history: source.history, address: source.address, name: Ends.plain(text), settings: settings, folder: folder,
+      place: try ArchivePlace(file, in: folder, arguments))
     return try await run.run { () async throws(FerryError) in
-      let book = source.history.goesOn ? nil : try folder.book("export", Ends.plain(text))
-      defer {
-        book?.close()
-        source.close()
-      }
-      let header = ArchiveHeader(
-        created: SystemClock().now(), tool: "ferry \(Version.current)",
-        source: source.address.description,
-        since: scope.since, until: scope.until,
-        include: (scope.reads ? ["reads"] : []) + (scope.avatars ? ["avatars"] : []))
-      let writer = try place.open(header)
-      var exporter = Exporter(
-        exporterSettings, of: source.history, into: writer, book: book, report: run.report,
-        progress: run.progress,
-        patience: patience)
-      let head = try await exporter.run(members: await source.members())
-      try await place.close()
+      defer { source.close() }
+      let head = try await export.run(run.report, run.progress, patience) { await source.members() }
       if let head {
         Terminal.error(
           "Chain head \(head): kept elsewhere, it proves that nothing was cut off the end.")
@@ -102,6 +88,12 @@ struct ExportSource: Sendable {
     }
     let configuration = try Session.configuration(arguments)
     let session = try Session(arguments, allowedHosts: configuration.relay.allowHosts)
+    guard DiskFile.exists(configuration.relay.journal) else {
+      throw FerryError(
+        .notFound,
+        "There is no journal \(configuration.relay.journal) yet, which relay.journal in \(configuration.path) names. "
+          + "'ferry relay' writes it: export where that runs, or name its configuration with --config.")
+    }
     let journal = try Journal(reading: configuration.relay.journal)
     let account = try? session.account(address.account, in: configuration)
     provider = nil

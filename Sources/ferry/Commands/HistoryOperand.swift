@@ -21,7 +21,7 @@ struct HistoryOperand: Sendable {
 
   init(_ text: String, _ arguments: Arguments) async throws {
     name = Ends.plain(text)
-    if !text.contains("://"), Self.exists(text) {
+    if !text.contains("://"), DiskFile.exists(text) {
       let file = try HistoryFile(text, arguments)
       self.file = file
       provider = nil
@@ -36,8 +36,6 @@ struct HistoryOperand: Sendable {
       self.address = address
     }
   }
-
-  static func exists(_ path: String) -> Bool { access(path, F_OK) == 0 }
 
   /// What it can hold; nil where it can hold everything.
   var capabilities: Capabilities? { provider?.capabilities }
@@ -65,18 +63,15 @@ struct HistoryOperand: Sendable {
 
 /// Lines written one after the other to a new file.
 final class LineFile {
-  private let path: String
-  private let descriptor: Int32
+  private let file: DiskFile
   private var buffer: [UInt8] = []
 
   init(_ path: String) throws(FerryError) {
-    self.path = path
-    descriptor = Glibc.open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0o644)
-    guard descriptor >= 0 else { throw Self.failure(path) }
+    file = try DiskFile(path, flags: O_WRONLY | O_CREAT | O_TRUNC, followsLinks: true) { path in
+      FerryError(.storage, "\(path) cannot be written: \(String(cString: strerror(errno))).")
+    }
     buffer.reserveCapacity(1 << 16)
   }
-
-  deinit { Glibc.close(descriptor) }
 
   func write(_ line: String) throws(FerryError) {
     buffer.append(contentsOf: line.utf8)
@@ -87,19 +82,7 @@ final class LineFile {
   func close() throws(FerryError) { try flush() }
 
   private func flush() throws(FerryError) {
-    var offset = 0
-    while offset < buffer.count {
-      let written = buffer.withUnsafeBytes { bytes in
-        Glibc.write(descriptor, bytes.baseAddress.map { $0 + offset }, bytes.count - offset)
-      }
-      if written < 0, errno == EINTR { continue }
-      guard written >= 0 else { throw Self.failure(path) }
-      offset += written
-    }
+    try file.write(buffer)
     buffer.removeAll(keepingCapacity: true)
-  }
-
-  private static func failure(_ path: String) -> FerryError {
-    FerryError(.storage, "\(path) cannot be written: \(String(cString: strerror(errno))).")
   }
 }

@@ -8,9 +8,7 @@ enum Import {
   static let command = Command(
     name: "import", positional: ["FILE", "ADDRESS"],
     summary: "Write an archive's messages into a channel, as of their own time.",
-    options: [
-      .init("format", "NAME", "what FILE is: archive, jsonl or slack (found out by itself)"),
-      .init("fields", "MAP", "which members of JSON Lines mean what: time=ts,author=user,..."),
+    options: HistoryOperand.options + [
       .init("channel", "NAME", "which channel of FILE, when it holds several"),
       .init(
         "as-of", "ACCOUNT",
@@ -23,9 +21,10 @@ enum Import {
       WorkFolder.option, Commands.jsonOption, Commands.configOption, Commands.verboseOption,
     ],
     notes: """
-      Oldest first, with authors, times, edits, deletions, replies, reactions, members and files, as far as the destination
-      can hold them; times to the millisecond, beside the message where the service itself rounds them. Nobody is notified.
-      The channel is made where it is missing. Whatever could not be kept is counted at the end and, with --report, told one
+      In the order of FILE, with authors, times, edits, deletions, replies, reactions, members and files, as far as the
+      destination can hold them; times to the millisecond, beside the message where the service itself rounds them. Nobody
+      is notified. The channel is made where it is missing. Where the destination sorts by time, and FILE is in another
+      order, what comes to stand elsewhere is counted. Whatever could not be kept is counted at the end and, with --report, told one
       by one; only refused credentials end the run.
 
       Run again, it writes nothing that is there already.
@@ -51,8 +50,15 @@ enum Import {
     let file = try HistoryFile(path, arguments)
     let run = try TransferRun(invocation, doing: "Importing", resume: "run the same command again")
     let patience = try run.patience()
-    let folder = try WorkFolder(arguments, beside: path)
-    let asOf = arguments["as-of"].map { AccountName($0) }
+    let folder = WorkFolder(arguments, beside: path)
+    let asOf = try arguments["as-of"].map { name in
+      let accounts = try Session.configuration(arguments).accounts.keys.map(\.rawValue)
+      guard accounts.contains(name) else {
+        throw arguments.fail(
+          "--as-of names an account of the configuration, not \"\(name)\"\(suggestion(name, among: accounts))")
+      }
+      return AccountName(name)
+    }
     let base = try Importer.Settings(
       source: file.source, arguments, asOf: asOf, to: address.account)
     let wanted = arguments["channel"]
@@ -79,6 +85,8 @@ enum Import {
         }
         chosen = [(channels.first?.id, address.channel)]
       }
+      let sizes = channels.filter { channel in chosen.contains { $0.from == channel.id } }.compactMap(\.records)
+      if !sizes.isEmpty { run.progress.update { $0.expected = sizes.reduce(0, +) } }
       for (from, to) in chosen {
         var settings = base
         settings.channel = from
@@ -90,7 +98,7 @@ enum Import {
           "import", file.identity, settings.source.description, Ends.plain(text), to.rawValue)
         defer { book.close() }
         var importer = try Importer(
-          settings, from: RecordedSource(try file.open()), to: provider, target, book: book,
+          settings, from: RecordedSource(try file.open(only: from)), to: provider, target, book: book,
           report: run.report,
           progress: run.progress, patience: patience)
         try await importer.run()

@@ -44,20 +44,20 @@ enum Migrate {
     let ends = try Ends(arguments)
     let scope = try HistoryScope(arguments)
     let history = try AccountHistory(ends.from, ends.fromAddress, scope)
-    let folder = try WorkFolder(arguments)
+    let folder = WorkFolder(arguments)
     let run = try TransferRun(
       invocation, doing: "Migrating", resume: "run the same command again; its state is in \(folder.path)")
     let patience = try run.patience()
     let settings = try Importer.Settings(
       source: ends.fromAddress, arguments, asOf: ends.fromAddress.account, to: ends.toAddress.account)
+    let keeping = try Keeping(arguments, ends, history, settings)
     let follow = arguments.has("follow") && !settings.isPlan ? try Follow(ends, folder, arguments) : nil
-    let archive = arguments["archive"]
     return try await run.run { () async throws(FerryError) in
       let book = try folder.book("migrate", ends.fromText, ends.toText)
       defer { book.close() }
       let migrate = { @Sendable () async throws(FerryError) in
         try await copy(
-          history, ends, settings, book, archive: archive, run, patience, linking: follow.map { $0.linking })
+          history, ends, settings, book, keeping: keeping, run, patience, linking: follow.map { $0.linking })
       }
       guard let follow else { return try await migrate() }
       try await follow.run(rereads: !history.goesOn, migrate)
@@ -65,14 +65,18 @@ enum Migrate {
   }
 
   private static func copy(
-    _ history: AccountHistory, _ ends: Ends, _ settings: Importer.Settings, _ book: WorkBook, archive: String?,
+    _ history: AccountHistory, _ ends: Ends, _ settings: Importer.Settings, _ book: WorkBook, keeping: Keeping?,
     _ run: TransferRun, _ patience: Patience,
     linking: (@Sendable ([Importer.Written]) async throws(FerryError) -> Void)?
   ) async throws(FerryError) {
     var source: any ImportSource = LiveSource(history, book: book, patience: patience)
-    if let archive {
-      try await keep(history, ends, settings, archive, run, patience)
-      source = RecordedSource(try ArchiveReader(archive))
+    var settings = settings
+    if let keeping {
+      // The import shows how far all of it has come.
+      try await keeping.export.run(run.report, TransferProgress(), patience)
+      source = RecordedSource(try ArchiveReader(keeping.path))
+      // There may be other channels in it.
+      settings.channel = ends.fromAddress.channel
     }
     var importer = try Importer(
       settings, from: source, to: ends.to, ends.toAddress, book: book, report: run.report, progress: run.progress,
@@ -80,20 +84,22 @@ enum Migrate {
     try await importer.run()
   }
 
-  private static func keep(
-    _ history: AccountHistory, _ ends: Ends, _ settings: Importer.Settings, _ archive: String, _ run: TransferRun,
-    _ patience: Patience
-  ) async throws(FerryError) {
-    let book = history.goesOn ? nil : try WorkBook(path: archive + ".db")
-    defer { book?.close() }
-    let header = ArchiveHeader(
-      created: SystemClock().now(), tool: "ferry \(Version.current)", source: ends.fromAddress.description)
-    var wanted = Exporter.Settings()
-    wanted.attachments = settings.attachments
-    var exporter = Exporter(
-      wanted, of: history, into: try ArchiveWriter(folder: archive, header: header), book: book, report: run.report,
-      progress: TransferProgress(), patience: patience)
-    try await exporter.run()
+  /// What is read is written to an archive first, and taken from there.
+  private struct Keeping: Sendable {
+    let path: String
+    let export: ArchiveExport
+
+    /// Nil where no archive is asked for, and for a plan, which writes nothing.
+    init?(_ arguments: Arguments, _ ends: Ends, _ history: AccountHistory, _ settings: Importer.Settings) throws {
+      guard let path = arguments["archive"], !settings.isPlan else { return nil }
+      var wanted = Exporter.Settings()
+      wanted.attachments = settings.attachments
+      let folder = WorkFolder(arguments, beside: path)
+      self.path = path
+      export = ArchiveExport(
+        history: history, address: ends.fromAddress, name: ends.fromText, settings: wanted, folder: folder,
+        place: try ArchivePlace(path, in: folder, arguments))
+    }
   }
 }
 
@@ -147,8 +153,22 @@ extension HistoryScope {
       }
       return time
     }
-    self.init(since: try time("since"), until: try time("until"), reads: arguments.has("reads"))
+    var words: Set<String> = []
+    for word in (arguments["include"] ?? "").split(separator: ",").map({ $0.filter { $0 != " " } }) {
+      guard Self.words.contains(word) else {
+        throw arguments.fail(
+          "--include takes \(Self.words.joined(separator: " and ")), not \"\(word)\"\(suggestion(word, among: Self.words))"
+        )
+      }
+      words.insert(word)
+    }
+    self.init(
+      since: try time("since"), until: try time("until"), reads: arguments.has("reads") || words.contains("reads"),
+      avatars: words.contains("avatars"))
   }
+
+  /// What is left out unless it is asked for.
+  private static let words = ["reads", "avatars"]
 }
 
 extension Importer.Settings {
@@ -163,7 +183,7 @@ extension Importer.Settings {
       }
       rate = number
     }
-    guard let asOf, let configuration = try? Session.configuration(arguments) else { return }
+    guard let asOf, let configuration = try Session.configurationIfAny(arguments) else { return }
     for (_, ids) in configuration.identities {
       guard let there = ids[asOf], let here = ids[account] else { continue }
       authors[there] = here

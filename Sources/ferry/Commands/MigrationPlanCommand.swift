@@ -37,11 +37,11 @@ enum MigrationPlanCommand {
 
   private static func destination(_ text: String, _ arguments: Arguments) throws -> PlanEnd {
     if let entry = Providers.all.first(where: { $0.name == text }) { return PlanEnd(text, entry.capabilities) }
-    if text.contains("://") || (Address(text) != nil && !HistoryOperand.exists(text)) {
+    if text.contains("://") || (Address(text) != nil && !DiskFile.exists(text)) {
       let (provider, _, _) = try Session.open(text, arguments)
       return PlanEnd(Ends.plain(text), provider.capabilities)
     }
-    guard text.contains(where: { ".:/".contains($0) }) || HistoryOperand.exists(text) else {
+    guard text.contains(where: { ".:/".contains($0) }) || DiskFile.exists(text) else {
       let names = Providers.all.map { $0.name }
       throw arguments.fail(
         "\"\(text)\" is no provider\(suggestion(text, among: names)); TO is account:channel, one of "

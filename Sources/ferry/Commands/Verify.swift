@@ -61,7 +61,17 @@ enum Verify {
       line: { line in try file?.write(line.json) })
     try file?.close()
     Terminal.output(arguments.has("json") ? try Terminal.json(VerifySummary(report)) : VerifySummary(report).readable)
+    if !arguments.has("through"), sides.to.capabilities == nil { hint(report) }
     return report.isFull ? 0 : ExitCode.badData
+  }
+
+  /// An archive can hold everything, what it was taken from perhaps not.
+  private static func hint(_ report: VerifyReport) {
+    let names = Providers.all.filter { $0.capabilities.importing != nil && report.mayFit($0.capabilities) }.map(\.name)
+    guard !names.isEmpty else { return }
+    Terminal.error(
+      "ferry: What differs may be no more than what \(names.joined(separator: " or ")) cannot hold. If \(report.to) was "
+        + "taken from there, compare again with --through \(names.count == 1 ? names[0] : "NAME").")
   }
 
   /// What everything between FROM and TO can hold; nil where nothing was named.
@@ -85,7 +95,7 @@ enum Verify {
 
   private static func checkArchive(_ arguments: Arguments) async throws -> Int32 {
     let path = arguments.positional[0]
-    guard HistoryOperand.exists(path) else {
+    guard DiskFile.exists(path) else {
       throw arguments.fail("TO is missing; one operand alone is an archive, and there is no \"\(path)\"")
     }
     let report = try await ArchiveCheck.run(path)
@@ -100,7 +110,7 @@ struct People: Sendable {
   private let names: [AccountName: [String: String]]
 
   init(_ arguments: Arguments) throws {
-    guard let configuration = try? Session.configuration(arguments) else {
+    guard let configuration = try Session.configurationIfAny(arguments) else {
       names = [:]
       return
     }

@@ -1,5 +1,6 @@
 import FerryCore
 import FerryHistory
+import FerryRuntime
 
 /// Where an archive is written: a folder, or one file that is made from a folder among the work files: a tar, or another
 /// service's format. That folder stays, so that the next export can add to it.
@@ -19,14 +20,36 @@ struct ArchivePlace: Sendable {
     work = isSlack || path.lowercased().hasSuffix(".tar") ? folder.path + "/archive" : nil
   }
 
+  /// Throws `badRequest` when there is an archive of something else, which stays as it is.
   func open(_ header: ArchiveHeader) throws(FerryError) -> ArchiveWriter {
-    let writer = try ArchiveWriter(folder: work ?? path, header: header)
-    guard writer.header.since == header.since, writer.header.until == header.until else {
-      throw FerryError(
-        .badRequest,
-        "\(path) was begun with another --since or --until. Use the same ones to add to it, or write a new archive.")
+    let folder = work ?? path
+    if DiskFile.exists(folder) {
+      // What cannot be read is for the writer to judge.
+      if case .success(let reader) = Result(catching: { () throws(FerryError) in try ArchiveReader(folder) }) {
+        try check(reader.header, against: header)
+      }
     }
-    return writer
+    return try ArchiveWriter(folder: folder, header: header)
+  }
+
+  private func check(_ old: ArchiveHeader, against new: ArchiveHeader) throws(FerryError) {
+    var differences: [String] = []
+    func compare(_ old: String?, _ new: String?, _ what: String) {
+      if old != new { differences.append("\(what) \(old ?? "none") and not \(new ?? "none")") }
+    }
+    compare(old.source, new.source, "the history of")
+    compare(old.since?.iso8601, new.since?.iso8601, "--since")
+    compare(old.until?.iso8601, new.until?.iso8601, "--until")
+    compare(Self.words(old.include), Self.words(new.include), "--include")
+    guard !differences.isEmpty else { return }
+    throw FerryError(
+      .badRequest,
+      "\(path) was begun with \(differences.joined(separator: ", ")). Ask for the same to add to it, or write a new archive."
+    )
+  }
+
+  private static func words(_ list: [String]) -> String? {
+    list.isEmpty ? nil : list.sorted().joined(separator: ",")
   }
 
   /// Once the archive is finished.

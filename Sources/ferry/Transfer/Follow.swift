@@ -24,17 +24,18 @@ struct Follow: Sendable {
     if let configured, let configuration = ends.configuration {
       path = configuration.relay.journal
       // One way only while it follows, and to this address alone.
-      bridge = Bridge(
-        name: configured.name, routes: [from: [to]], mirror: configured.mirror, author: configured.author,
-        editFallback: configured.editFallback, deleteFallback: configured.deleteFallback)
+      var only = configured
+      only.routes = [from: [to]]
+      bridge = only
     } else {
+      try folder.make()
       path = "\(folder.path)/follow-\(Self.name(from, to)).db"
       bridge = Bridge(
         name: "migrate", routes: [from: [to]],
         mirror: Set(Bridge.Mirrored.allCases.filter { $0 != .typing }))
     }
     journal = try Journal(path: path)
-    spool = try Spool(folder: path + ".files", limit: ends.configuration?.relay.imageBytes ?? 100 << 20)
+    spool = try Spool(beside: path, ends.configuration?.relay)
   }
 
   private static func name(_ from: Address, _ to: Address) -> String {
@@ -76,9 +77,8 @@ struct Follow: Sendable {
     accounts[ends.toAddress.account] = ends.to
     let relay = try Relay(
       Relay.Settings(
-        accounts: accounts, bridges: [bridge],
-        journal: journal, spool: spool, publicURL: ends.configuration?.relay.publicURL ?? "http://127.0.0.1:8090",
-        logger: ends.session.logger.component("relay"), metrics: ends.session.metrics))
+        ends.configuration, accounts: accounts, bridges: [bridge], journal: journal, spool: spool,
+        url: "http://127.0.0.1:8090", ends.session))
     await withTaskCancellationHandler {
       // Not cancelled with this task: what is being sent is settled first.
       let work = Task { await relay.run() }
@@ -147,7 +147,9 @@ struct FollowInbox: Inbox {
 
   func gap(_ gap: Gap) async {
     logger.warning("nothing is known of \(account):\(gap.channel) from \(gap.start.iso8601) to \(gap.end.iso8601)")
-    try? await journal.record(gap, at: account)
+    do throws(FerryError) { try await journal.record(gap, at: account) } catch {
+      logger.error("the gap could not be noted in the journal: \(error.message)")
+    }
   }
 
   func connection(_ state: ConnectionState) {

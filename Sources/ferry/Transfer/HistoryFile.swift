@@ -50,31 +50,43 @@ struct HistoryFile: Sendable {
     return format
   }
 
-  /// From the beginning.
-  func open() throws(FerryError) -> any RecordSource {
+  /// From the beginning. `only` is the channel that is wanted: the others are left out where that saves reading them.
+  func open(only channel: ChannelID? = nil) throws(FerryError) -> any RecordSource {
     switch format {
     case .archive: try ArchiveReader(path)
     case .jsonl: try JSONLinesSource(path, channel: source.channel, fields: fields)
-    case .slack: try SlackSource(path)
+    case .slack: try SlackSource(path, only: channel?.rawValue)
     }
   }
 
+  struct Channel: Sendable {
+    let id: ChannelID
+    var name: String
+    /// How many records are about it; nil where they were not counted.
+    var records: Int?
+  }
+
   /// Those that have records, in the order of their first one.
-  func channels() async throws(FerryError) -> [(id: ChannelID, name: String)] {
+  func channels() async throws(FerryError) -> [Channel] {
     let records = try open()
-    var names: [ChannelID: String] = [:]
+    var found: [ChannelID: Channel] = [:]
     var order: [ChannelID] = []
     while true {
       let page = try await records.next(limit: 500)
       if page.isEmpty { break }
       for record in page {
         guard let id = record.channel else { continue }
-        if names.updateValue(names[id] ?? id.rawValue, forKey: id) == nil { order.append(id) }
-        if case .channel(let channel) = record { names[id] = channel.name }
+        if found[id] == nil { order.append(id) }
+        var channel = found[id] ?? Channel(id: id, name: id.rawValue, records: 0)
+        if case .channel(let described) = record { channel.name = described.name }
+        channel.records = channel.records.map { $0 + 1 }
+        found[id] = channel
       }
-      // A file of one channel names it at its beginning.
-      if order == [source.channel] { break }
+      // All lines belong to the one channel that the file is, so there is no need to read on.
+      if format == .jsonl, !order.isEmpty {
+        return order.compactMap { found[$0] }.map { Channel(id: $0.id, name: $0.name, records: nil) }
+      }
     }
-    return order.map { ($0, names[$0] ?? $0.rawValue) }
+    return order.compactMap { found[$0] }
   }
 }

@@ -122,7 +122,7 @@ struct TransferRun: Sendable {
       let counts = progress.now
       let now = clock.now()
       let seconds = max(Double(now.milliseconds - lastTime.milliseconds) / 1000, 0.001)
-      let recent = Double(counts.read + counts.unchanged - last.read - last.unchanged) / seconds
+      let recent = Double(counts.read - last.read) / seconds
       rate = rate == 0 ? recent : rate * 0.7 + recent * 0.3
       (last, lastTime) = (counts, now)
       let line = Self.line(doing, counts, rate)

@@ -1,22 +1,22 @@
 import FerryCore
 import FerryHistory
 import FerryRuntime
-import FoundationEssentials
 
 /// Where a transfer keeps what makes it resumable: `--state DIR`, else a folder beside the archive, else `ferry-state`
-/// here.
+/// here. It is made when something is to be put into it.
 struct WorkFolder: Sendable {
   let path: String
 
-  init(_ arguments: Arguments, beside archive: String? = nil) throws(FerryError) {
+  init(_ arguments: Arguments, beside archive: String? = nil) {
     path = arguments["state"] ?? archive.map { Self.trimmed($0) + ".work" } ?? "ferry-state"
-    do { try FileManager.default.createDirectory(atPath: path, withIntermediateDirectories: true) } catch {
-      throw FerryError(.storage, "The folder \(path) cannot be made. Name another with --state.", cause: "\(error)")
-    }
   }
+
+  /// Throws `storage` when it cannot be.
+  func make() throws(FerryError) { try DiskFile.makeFolder(path) }
 
   /// The book of one kind of work between these ends.
   func book(_ kind: String, _ ends: String...) throws(FerryError) -> WorkBook {
+    try make()
     let digest = Crypto.hex(Crypto.digest(.sha256, of: ends.joined(separator: "\n").utf8).prefix(6))
     return try WorkBook(path: "\(path)/\(kind)-\(digest).db")
   }

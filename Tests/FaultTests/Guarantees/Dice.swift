@@ -1,4 +1,5 @@
 import FerryRuntime
+import FerryTestKit
 
 /// The numbers of one run, the same for the same seed.
 final class Dice: Sendable {

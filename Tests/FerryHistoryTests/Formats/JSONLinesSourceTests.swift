@@ -102,9 +102,10 @@ import Testing
     let records = try await records(
       [
         "{", good, "{\"kind\":\"odd\",\"time\":1,\"author\":\"a\"}", "{\"author\":\"a\"}", "{\"time\":1}", long, good,
+        "{\"time\":-9223372036854775808,\"author\":\"a\"}",
       ].joined(separator: "\n"))
     let skipped = records.compactMap { if case .skipped(let record) = $0 { record } else { nil } }
-    #expect(skipped.compactMap { $0.place?.split(separator: " ").last } == ["1", "3", "4", "5", "6"])
+    #expect(skipped.compactMap { $0.place?.split(separator: " ").last } == ["1", "3", "4", "5", "6", "8"])
     #expect(records.last == .end(EndRecord(channel: "lobby", isComplete: true, messages: 2)))
   }
 }

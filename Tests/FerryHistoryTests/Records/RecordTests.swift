@@ -118,6 +118,7 @@ import Testing
       ("{\"kind\":\"end\",\"channel\":\"C\",\"messages\":1.5}", "\"messages\" should be an integer"),
       ("{\"kind\":\"end\",\"channel\":\"C\",\"messages\":-1}", "\"messages\" should be a count"),
       ("{\"kind\":\"end\",\"channel\":\"C\",\"messages\":9007199254740992}", "\"messages\" should be an integer"),
+      ("{\"kind\":\"end\",\"channel\":\"C\",\"messages\":-9223372036854775808}", "\"messages\" should be an integer"),
       ("{\"kind\":\"end\",\"kind\":\"end\"}", "byte 14: a member's name comes twice"),
       ("{\"kind\":\"gap\",\"channel\":\"C\",\"from\":\"yesterday\"}", "\"from\" should be a time"),
       ("{\"kind\":\"channel\",\"channel\":\"\"}", "\"channel\" should be an identifier"),

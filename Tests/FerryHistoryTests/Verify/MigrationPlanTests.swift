@@ -41,6 +41,19 @@ import Testing
     #expect(plan.isWhole)
   }
 
+  @Test("what stands out of order is counted where the destination sorts by time")
+  func order() async throws {
+    let records: [Record] = [0, 60_000, 30_000, 90_000].map {
+      .message(record("m\($0)", "said", at: Self.start + $0))
+    }
+    #expect(item(try await plan(records, to: service()), "order") == nil)
+    let sorting = try await plan(records, to: service { $0.importing?.sortsByTime = true })
+    #expect(
+      item(sorting, "order")
+        == .init(
+          what: "order", outcome: .converted, count: 1, how: "older than what came before them; TO sorts by time"))
+  }
+
   @Test("batches make it quicker")
   func batches() async throws {
     var story = Story(seed: 1)
@@ -52,7 +65,7 @@ import Testing
     #expect(try await plan(records, to: destination).seconds == 2)
   }
 
-  @Test("files are kept, sent apart, linked, or gone")
+  @Test("files are kept, sent apart, or dropped for a reason")
   func files() async throws {
     var message = record("m1", "see", at: Self.start)
     message.message.attachments = [
@@ -69,8 +82,12 @@ import Testing
       })
     #expect(item(plan, "attachments", .kept)?.count == 1)
     #expect(item(plan, "attachments", .kept)?.how == "915 bytes; 3 in messages of their own")
-    #expect(plan.items.filter { $0.what == "attachments" && $0.outcome == .converted }.map(\.count) == [1, 1])
-    #expect(item(plan, "attachments", .dropped)?.count == 1)
+    #expect(
+      plan.items.filter { $0.what == "attachments" && $0.outcome == .dropped } == [
+        .init(what: "attachments", outcome: .dropped, count: 1, how: "larger than 100 bytes"),
+        .init(what: "attachments", outcome: .dropped, count: 1, how: "TO takes image/*"),
+        .init(what: "attachments", outcome: .dropped, count: 1, how: "the source has lost them"),
+      ])
   }
 
   @Test("what happened beside the messages is kept where it can be")
@@ -89,7 +106,12 @@ import Testing
     let kept = try await plan(records, to: nil)
     #expect(kept.items.filter { $0.outcome == .dropped }.map(\.what) == ["unreadable records"])
     #expect(item(kept, "edits")?.outcome == .kept)
-    let narrow = try await plan(records, to: service { $0.absent["reactions"] = "There are none." })
+    let narrow = try await plan(
+      records,
+      to: service {
+        $0.members = true
+        $0.absent["reactions"] = "There are none."
+      })
     #expect(
       item(narrow, "edits")
         == .init(what: "edits", outcome: .converted, count: 1, how: "the last text, and when it was edited"))
@@ -97,6 +119,10 @@ import Testing
     #expect(item(narrow, "joins and leaves")?.outcome == .converted)
     #expect(item(narrow, "reactions") == .init(what: "reactions", outcome: .dropped, count: 1, how: "There are none."))
     #expect(item(narrow, "unreadable records")?.count == 4)
+    let closed = try await plan(records, to: service { $0.absent["members"] = "Nobody joins." })
+    #expect(
+      item(closed, "joins and leaves")
+        == .init(what: "joins and leaves", outcome: .dropped, count: 1, how: "Nobody joins."))
     let able = try await plan(
       records,
       to: service {

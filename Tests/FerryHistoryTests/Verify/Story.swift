@@ -1,6 +1,7 @@
 import FerryCore
 import FerryHistory
 import FerryRuntime
+import FerryTestKit
 
 /// Records from an array.
 final class ListedRecords: RecordSource {
@@ -19,31 +20,18 @@ final class ListedRecords: RecordSource {
   func blob(_ sha256: String) async throws(FerryError) -> ByteStream? { nil }
 }
 
-/// SplitMix64: the same numbers for the same seed, on every machine.
-struct Dice: RandomNumberGenerator {
-  private var state: UInt64
-
-  init(seed: UInt64) { state = seed }
-
-  mutating func next() -> UInt64 {
-    state &+= 0x9e37_79b9_7f4a_7c15
-    var value = state
-    value = (value ^ (value >> 30)) &* 0xbf58_476d_1ce4_e5b9
-    value = (value ^ (value >> 27)) &* 0x94d0_49bb_1331_11eb
-    return value ^ (value >> 31)
-  }
-
+extension SeededGenerator {
   mutating func chance(_ percent: Int) -> Bool { Int.random(in: 0..<100, using: &self) < percent }
 }
 
 /// A made-up history: what is said twice is said twice, some messages are long.
 struct Story {
-  var dice: Dice
+  var dice: SeededGenerator
   /// The same start every time: 2024-02-02.
   private var time: Int64 = 1_706_832_000_000
   private var made = 0
 
-  init(seed: UInt64) { dice = Dice(seed: seed) }
+  init(seed: UInt64) { dice = SeededGenerator(seed: seed) }
 
   static let words =
     "tide harbour rope ferry quay lantern gull anchor deck crew bell chart wind keel mast oar ship sail wave pier"

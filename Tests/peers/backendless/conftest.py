@@ -55,9 +55,9 @@ class Facade(Served):
         self.call("POST", "/users/register", {"email": email, "password": "pw"})
         return self.call("POST", "/users/login", {"login": email, "password": "pw"})
 
-    def peer(self, generation, transports, token="null", key=KEY, joins=True):
+    def peer(self, generation, transports, token="null", key=KEY, joins=True, options=()):
         query = f"apiKey={key}&clientId=py-{generation}&userToken={token}"
-        peer = Peer(generation, f"{self.url}/?{query}", transports)
+        peer = Peer(generation, f"{self.url}/?{query}", transports, options)
         self.peers.append(peer)
         if joins:
             peer.connected()
@@ -67,9 +67,9 @@ class Facade(Served):
 class Peer:
     """peer.py, with what it says in the order in which it says it."""
 
-    def __init__(self, generation, url, transports):
+    def __init__(self, generation, url, transports, options=()):
         self.process = subprocess.Popen(
-            [PYTHON[generation], str(pathlib.Path(__file__).with_name("peer.py")), url, APP_ID, transports],
+            [PYTHON[generation], str(pathlib.Path(__file__).with_name("peer.py")), url, APP_ID, transports, *options],
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
         self.said = queue.Queue()
         threading.Thread(target=self.read, daemon=True).start()
@@ -84,13 +84,13 @@ class Peer:
         said = {self.said.get(timeout=PATIENCE)["event"] for _ in range(2)}
         assert said == {"connect", "transport"}, said
 
-    def expect(self, event):
+    def expect(self, event, past=("transport",)):
         """The data of the next event of that name; what says nothing about the chat is passed over."""
         while True:
             said = self.said.get(timeout=PATIENCE)
             if said["event"] == event:
                 return said["data"]
-            assert said["event"] == "transport", said
+            assert said["event"] in past, said
 
     def result(self, id):
         """The data of the next answer to a subscription, which must be that one's."""

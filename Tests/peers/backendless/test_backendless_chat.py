@@ -20,14 +20,15 @@ def enter(facade, way, user):
     """As the app does when somebody has logged in: listeners first, then the notice."""
     peer = facade.peer(*way, token=user["user-token"])
     peer.join(CHANNEL)
-    peer.listen("PUB_SUB_MESSAGES", "m", channel=CHANNEL)
+    # The Swift library names the event twice.
+    peer.listen("PUB_SUB_MESSAGES", "m", channel=CHANNEL, event="PUB_SUB_MESSAGES")
     for event in ("updated", "deleted"):
         peer.listen("OBJECTS_CHANGES", event, event=event, tableName="ChatMessage")
     return peer
 
 
-def publish(facade, user, message):
-    facade.call("POST", f"/messaging/{CHANNEL}", {"message": message}, token=user["user-token"])
+def publish(facade, user, message, **options):
+    facade.call("POST", f"/messaging/{CHANNEL}", {"message": message, **options}, token=user["user-token"])
 
 
 def save(facade, user, **columns):
@@ -39,7 +40,8 @@ def test_the_picture_chat(facade, way):
     listener = enter(facade, way, bob)
 
     notice = {"userName": "ann", "messageText": "joined", "___class": "ChatMessage"}
-    publish(facade, ann, notice)
+    # What the Swift library adds of itself.
+    publish(facade, ann, notice, publishPolicy="PUBSUB", headers={"ios-content-available": "1"})
     assert listener.result("m")["message"] == notice
 
     text = save(facade, ann, userName="ann", messageText="hello 👩‍👩‍👧")

@@ -1,4 +1,4 @@
-"""The REST API as the official JavaScript library asks for it, in its order, and the tutorials' apps call for call."""
+"""The REST API as the official JavaScript library asks for it, in its order."""
 import base64
 import time
 
@@ -61,62 +61,6 @@ def test_what_the_official_library_asks_for_in_order(facade):
 
     assert facade.call("GET", "/users/logout", token=token) == ""
     assert facade.call("GET", "/info", token=token, status=401)["code"] == 3064
-
-
-def test_the_picture_chat(facade):
-    ann, bob = facade.user("ann@example.com"), facade.user("bob@example.com")
-    token = ann["user-token"]
-    peer = facade.peer(3, "polling,websocket", token=bob["user-token"])
-    peer.join("realtime_example")
-    peer.listen("PUB_SUB_MESSAGES", "m", channel="realtime_example", event="PUB_SUB_MESSAGES")
-    for event in ("updated", "deleted"):
-        peer.listen("OBJECTS_CHANGES", event, event=event, tableName="ChatMessage")
-    facade.call(
-        "POST", "/messaging/realtime_example",
-        {"message": {"___class": "ChatMessage", "userName": "ann", "messageText": "joined"}, "publishPolicy": "PUBSUB",
-         "headers": {"ios-content-available": "1"}}, token)
-    notice = peer.result("m")
-    assert notice["message"]["messageText"] == "joined" and notice["message"]["___class"] == "ChatMessage"
-
-    text = facade.call("POST", "/data/ChatMessage", {"userName": "ann", "messageText": "hello"}, token)
-    facade.call("POST", "/messaging/realtime_example", {"message": text}, token)
-    assert peer.result("m")["message"] == text
-
-    url = facade.call(
-        "POST", "/files/tmpChatFiles/5A0C12D5.png", token=token, files={"file": ("5A0C12D5.png", PNG, "image/png")})["fileURL"]
-    picture = facade.call("POST", "/data/ChatMessage", {"userName": "ann", "pictureUrl": url}, token)
-    facade.call("POST", "/messaging/realtime_example", {"message": picture}, token)
-    shown = peer.result("m")["message"]
-    assert shown == picture and "messageText" not in shown
-    assert requests.get(shown["pictureUrl"], timeout=PATIENCE).content == PNG
-
-    facade.call("PUT", f"/data/ChatMessage/{text['objectId']}", {"messageText": "hello, edited"}, token)
-    changed = peer.result("updated")
-    assert (changed["objectId"], changed["messageText"]) == (text["objectId"], "hello, edited")
-    facade.call("DELETE", f"/data/ChatMessage/{picture['objectId']}", token=token)
-    assert peer.result("deleted")["objectId"] == picture["objectId"]
-    assert requests.get(url, timeout=PATIENCE).status_code == 200, "the file stays, as it does at the service"
-
-
-def test_typing_by_commands(facade):
-    ann, bob = facade.user("ann@example.com"), facade.user("bob@example.com")
-    chat = facade.call("POST", "/data/Chat", {"name": "our chat"}, ann["user-token"])
-    channel = chat["objectId"]
-    writer = facade.peer(3, "polling,websocket", token=ann["user-token"])
-    reader = facade.peer(3, "polling,websocket", token=bob["user-token"])
-    for peer in (writer, reader):
-        peer.join(channel)
-    reader.listen("PUB_SUB_COMMANDS", "k", channel=channel)
-    reader.listen("PUB_SUB_MESSAGES", "m", channel=channel)
-    for type in ("USER_TYPING", "USER_STOP_TYPING"):
-        writer.call("PUB_SUB_COMMAND", type, channel=channel, type=type)
-        command = reader.result("k")
-        assert command["type"] == type and command["userId"] == ann["objectId"] and "data" not in command
-    # Whose e-mail it is is asked for.
-    assert facade.call("GET", f"/data/Users/{ann['objectId']}")["email"] == "ann@example.com"
-    message = {"text": "hi", "userEmail": "ann@example.com"}
-    facade.call("POST", f"/messaging/{channel}", {"message": message}, ann["user-token"])
-    assert reader.result("m")["message"] == message
 
 
 def test_everything_outlives_a_kill(facade):

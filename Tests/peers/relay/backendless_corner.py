@@ -54,6 +54,9 @@ class BackendlessCorner:
         notice = {"userName": name, "messageText": "joined", "___class": "ChatMessage"}
         self.four.rest("POST", f"/messaging/{CHANNEL}", {"message": notice, "publisherId": name})
 
+    def leave(self, name):
+        """The apps have no notice of going."""
+
     def command(self, kind, data):
         options = {"channel": CHANNEL, "type": kind, "data": data}
         self.emit("MET_REQ", {"id": str(uuid.uuid4()), "name": "PUB_SUB_COMMAND", "options": options})
@@ -77,8 +80,10 @@ class BackendlessCorner:
     def commands(self, kind):
         return [c["data"] for c in self.data("k") if c["type"] == kind]
 
-    def has_read(self, name):
-        return any(data["user"] == name for data in self.commands("MESSAGE_READ"))
+    def has_read(self, name, text):
+        """Whether somebody has read up to the message of that text."""
+        id = next(row["objectId"] for row in self.four.rows() if row.get("messageText") == text)
+        return any(data["user"] == name and data["objectId"] == id for data in self.commands("MESSAGE_READ"))
 
     def has_typed(self, name):
         return any(data["user"] == name for data in self.commands("USER_TYPING"))

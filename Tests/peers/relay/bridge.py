@@ -211,13 +211,20 @@ def ferry(config, *arguments, stdin=None, timeout=30):
     return done.returncode, done.stdout.decode(), done.stderr.decode()
 
 
-def conversation():
-    """(author, text) of every message and action: the real chat log where there is one, and made up elsewhere."""
+def happenings():
+    """(kind, author, text) of every message, join and leave: the real chat log where there is one, and made up elsewhere."""
     path = os.environ.get("FERRY_CHATLOG") or ROOT.parent / "shared/data/chatlog.jsonl"
     if pathlib.Path(path).exists():
         lines = [json.loads(line) for line in open(path, encoding="utf-8")]
-        return [(e["author"], e["text"]) for e in lines if e["kind"] in ("message", "action")]
+        kinds = {"message": "say", "action": "say", "join": "join", "leave": "leave"}
+        return [(kinds[e["kind"]], e["author"], e.get("text")) for e in lines]
     generator = random.Random(7)
     words = ["hello", "naïve", "日本語", "👩‍👩‍👧", "<b>", "a\\b", "\"quoted\"", "שלום", "e\u0301", "tab\there"]
-    return [(f"guest{generator.randrange(30)}", " ".join(generator.choices(words, k=generator.randrange(1, 40))))
-            for _ in range(1500)]
+    kinds = generator.choices(["say", "join", "leave"], [8, 1, 1], k=3000)
+    return [(kind, f"guest{generator.randrange(30)}", " ".join(generator.choices(words, k=generator.randrange(1, 40))))
+            for kind in kinds]
+
+
+def conversation():
+    """(author, text) of every message."""
+    return [(author, text) for kind, author, text in happenings() if kind == "say"]

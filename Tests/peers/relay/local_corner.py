@@ -39,6 +39,9 @@ class LocalCorner:
     def join(self, name):
         self.local.call("PUT", f"/v1/rooms/lobby/members/{name}", {"name": name})
 
+    def leave(self, name):
+        self.local.call("DELETE", f"/v1/rooms/lobby/members/{name}")
+
     def read(self, name, id):
         self.local.call("PUT", f"/v1/rooms/lobby/reads/{name}", {"id": id})
 
@@ -51,11 +54,17 @@ class LocalCorner:
     def pictures(self):
         return {a["sha256"] for m in self.local.messages("lobby") for a in m.get("attachments", [])}
 
-    def has_member(self, name):
-        return any(m["name"] == name for m in self.local.call("GET", "/v1/rooms/lobby/members").get("members", []))
+    def members(self):
+        return {m["name"] for m in self.local.call("GET", "/v1/rooms/lobby/members").get("members", [])}
 
-    def has_read(self, name):
-        return any(name in json.dumps(r) for r in self.local.call("GET", "/v1/rooms/lobby/reads").get("reads", []))
+    def has_member(self, name):
+        return name in self.members()
+
+    def has_read(self, name, text):
+        """Whether somebody has read up to the message of that text."""
+        id = next(m["id"] for m in self.local.messages("lobby") if m.get("text") == text)
+        reads = self.local.call("GET", "/v1/rooms/lobby/reads").get("reads", [])
+        return any(name in json.dumps(r["by"]) and r["id"] == id for r in reads)
 
     def has_typed(self, name):
         return self.typists.has(name)

@@ -9,7 +9,7 @@ from watching import digest, fetch
 
 
 class PusherCorner:
-    EVENTS = ["new_message", "message_updated", "message_deleted", "user_typing", "user_joined", "message_read"]
+    EVENTS = ["new_message", "message_updated", "message_deleted", "user_typing", "user_joined", "user_left", "message_read"]
 
     def __init__(self, four):
         self.client = official(four.urls["pusher"])
@@ -37,6 +37,9 @@ class PusherCorner:
     def join(self, name):
         self.trigger("user_joined", sender=name)
 
+    def leave(self, name):
+        self.trigger("user_left", sender=name)
+
     def read(self, name, id):
         self.trigger("message_read", ID=id, sender=name)
 
@@ -46,14 +49,17 @@ class PusherCorner:
     def events(self, wanted):
         return [data for event, data in list(self.heard.events) if event == wanted]
 
-    def texts(self):
+    def shown(self):
         shown = {}
         for event, data in list(self.heard.events):
             if event in ("new_message", "message_updated"):
                 shown[str(data["ID"])] = (data["sender"], data["text"])
             elif event == "message_deleted":
                 shown.pop(str(data["ID"]), None)
-        return [(sender, text) for sender, text in shown.values() if text]
+        return shown
+
+    def texts(self):
+        return [(sender, text) for sender, text in self.shown().values() if text]
 
     def pictures(self):
         return {digest(fetch(data["image"])) for data in self.events("new_message") if data.get("image")}
@@ -61,8 +67,10 @@ class PusherCorner:
     def has_member(self, name):
         return any(data["sender"] == name for data in self.events("user_joined"))
 
-    def has_read(self, name):
-        return any(name in json.dumps(data) for data in self.events("message_read"))
+    def has_read(self, name, text):
+        """Whether somebody has read up to the message of that text."""
+        id = next(id for id, (_, said) in self.shown().items() if said == text)
+        return any(name in json.dumps(data) and str(data["ID"]) == id for data in self.events("message_read"))
 
     def has_typed(self, name):
         return any(data["sender"] == name for data in self.events("user_typing"))

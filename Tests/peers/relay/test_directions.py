@@ -51,7 +51,7 @@ def go_from(bridge, source):
     here.edit(kept, "ann", "first")
     everywhere("the edit", lambda corner: ("ann", "first") in corner.texts())
     here.read(f"reads-{source}", kept)
-    everywhere("the read mark", lambda corner: corner.has_read(f"reads-{source}"))
+    everywhere("the read mark", lambda corner: corner.has_read(f"reads-{source}", "first"))
     here.delete(gone)
     everywhere("the deletion", lambda corner: corner.texts() == [("ann", "first")])
 

@@ -33,7 +33,7 @@ class TwilioCorner:
                 self.typists.items.append(json.loads(payload)["identity"])
 
     def say(self, author, text):
-        return self.conversation.messages.create(author=author, body=text).sid
+        return self.conversation.messages.create(author=author, body=text or "\u200b").sid
 
     def edit(self, id, author, text):
         self.conversation.messages(id).update(body=text)
@@ -52,6 +52,9 @@ class TwilioCorner:
 
     def join(self, name):
         self.conversation.participants.create(identity=name)
+
+    def leave(self, name):
+        self.conversation.participants(name).delete()
 
     def read(self, name, id):
         if not self.has_member(name):
@@ -82,12 +85,17 @@ class TwilioCorner:
         """Whoever comes from elsewhere has their account's name before theirs."""
         return {p.identity.split(":")[-1]: p for p in self.conversation.participants.list()}
 
-    def has_member(self, name):
-        return name in self.identities()
+    def members(self):
+        return set(self.identities())
 
-    def has_read(self, name):
+    def has_member(self, name):
+        return name in self.members()
+
+    def has_read(self, name, text):
+        """Whether somebody has read up to the message of that text."""
         reader = self.identities().get(name)
-        return reader is not None and reader.last_read_message_index is not None
+        index = next(m.index for m in self.conversation.messages.list(page_size=100) if m.body == text)
+        return reader is not None and reader.last_read_message_index == index
 
     def has_typed(self, name):
         # Twilio takes nobody's typing but that of the token's holder.

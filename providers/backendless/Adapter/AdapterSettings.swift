@@ -15,6 +15,7 @@ extension BackendlessAdapter {
 
     package enum Engine: String, Sendable, CaseIterable { case auto, three = "3", four = "4" }
     package enum Transport: String, Sendable, CaseIterable { case auto, websocket, polling }
+    package enum Uploads: String, Sendable, CaseIterable { case form, base64 }
     package enum Receive: String, Sendable, CaseIterable { case realtime, legacyPolling = "legacy_polling" }
 
     package struct Login: Sendable {
@@ -38,6 +39,11 @@ extension BackendlessAdapter {
     /// The text by which the app says that somebody has come; nil: it does not.
     package var joinNotice: String? = "joined"
     package var leaveNotice: String? = "left"
+    /// What every message is published with, and under. By headers others choose what they hear.
+    package var headers: [String: String] = [:]
+    package var subtopic: String?
+    /// A condition of SQL-92 over the headers: what is published and does not meet it is not heard.
+    package var selector: String?
     package var engine = Engine.auto
     package var transport = Transport.auto
     package var receive = Receive.realtime
@@ -46,6 +52,7 @@ extension BackendlessAdapter {
     /// How many of the last messages are looked at for deletions.
     package var pollWindow = 100
     package var filesFolder = "tmpChatFiles"
+    package var uploads = Uploads.form
     package var sendsPerSecond: Double?
 
     package init(server: String, appID: String, key: Secret) {
@@ -74,9 +81,27 @@ extension BackendlessAdapter {
       if let node = mapping.optional("reads") { try commands.readMarks(try node.mapping()) }
       if let node = mapping.optional("join_notice") { joinNotice = try ChatFields.notice(node) }
       if let node = mapping.optional("leave_notice") { leaveNotice = try ChatFields.notice(node) }
+      try readPublishing(mapping)
       try readConnection(mapping)
       if let node = mapping.optional("files_folder") { filesFolder = try Self.folder(node) }
+      if let node = mapping.optional("uploads") { uploads = try node.choice(Uploads.self) }
       try mapping.finish()
+    }
+
+    private mutating func readPublishing(_ mapping: ConfigMapping) throws(FerryError) {
+      if let node = mapping.optional("headers") {
+        for (name, key, value) in try node.mapping().names() {
+          guard !name.isEmpty, name != FerryMark.name else { throw key.error("\"\(name)\" cannot name a header here") }
+          headers[name] = try value.nonEmptyString()
+        }
+      }
+      subtopic = try mapping.optional("subtopic")?.nonEmptyString()
+      if let node = mapping.optional("selector") {
+        selector = try node.nonEmptyString()
+        guard table == nil else {
+          throw node.error("\"selector\" goes with table: none, as rows have no headers to choose by")
+        }
+      }
     }
 
     private mutating func readConnection(_ mapping: ConfigMapping) throws(FerryError) {

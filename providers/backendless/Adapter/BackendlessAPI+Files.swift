@@ -18,18 +18,30 @@ extension BackendlessAPI {
     "/files/" + path.split(separator: "/").map { segment($0) }.joined(separator: "/")
   }
 
-  /// Streams a file to `folder/name`, replacing what was there, and returns its address as the service gave it.
+  /// Streams a file to `folder/name`, replacing what was there, and returns its address as the service gave it. Sent as
+  /// Base64, its type is told by the name alone.
   func upload(
-    _ bytes: ByteStream, to path: String, name: String, mediaType: String, doing: String
+    _ bytes: ByteStream, to path: String, name: String, mediaType: String,
+    as kind: BackendlessAdapter.Settings.Uploads = .form, doing: String
   ) async throws(FerryError) -> String {
-    let form = MultipartFile(bytes, name: name, mediaType: mediaType)
-    var request = ClientRequest(
-      method: "POST", url: base + Self.path(path) + "?overwrite=true", body: .stream(form.body), deadline: Self.deadline
-    )
-    request.headers.set("Content-Type", form.contentType)
+    var request: ClientRequest
+    switch kind {
+    case .form:
+      let form = MultipartFile(bytes, name: name, mediaType: mediaType)
+      request = ClientRequest(method: "POST", url: base + Self.path(path), body: .stream(form.body))
+      request.headers.set("Content-Type", form.contentType)
+    case .base64:
+      request = ClientRequest(
+        method: "PUT", url: base + Self.path("binary/" + path), body: .stream(Base64File(bytes).body))
+      request.headers.set("Content-Type", "text/plain")
+    }
+    request.url += "?overwrite=true"
+    request.deadline = Self.deadline
     let response = try await send(request, doing: doing)
-    let answer = JSONText.value(try await response.collect(upTo: 64 << 10))
-    guard let url = answer?["fileURL"]?.string ?? answer?.string, Self.origin(url) != nil else {
+    let text = try await response.collect(upTo: 64 << 10)
+    // A bare address, with or without quotes, or an object with it.
+    let answer = JSONText.value(text) ?? .string(String(decoding: text, as: UTF8.self))
+    guard let url = answer["fileURL"]?.string ?? answer.string, Self.origin(url) != nil else {
       throw FerryError(.badData, "Could not \(doing): the answer names no address.", retry: .now, didNotAct: false)
     }
     return url

@@ -12,13 +12,15 @@ extension BackendlessAPI {
   /// Rows of which the condition holds, at most `limit` and never more than a page. A table or column that is not
   /// there throws `notFound`.
   func rows(
-    of table: String, where condition: String, sortBy: String, limit: Int = pageSize, offset: Int = 0, doing: String
+    of table: String, where condition: String, sortBy: String, limit: Int = pageSize, offset: Int = 0,
+    only columns: [String] = [], doing: String
   ) async throws(FerryError) -> [JSONValue] {
     var body: [String: JSONValue] = [
       "pageSize": .integer(Int64(min(max(limit, 1), Self.pageSize))), "offset": .integer(Int64(offset)),
       "sortBy": .string(sortBy),
     ]
     if !condition.isEmpty { body["where"] = .string(condition) }
+    if !columns.isEmpty { body["props"] = .array(columns.map(JSONValue.string)) }
     let answer = try await call("POST", Self.path(table, "find"), .object(body), isReading: true, doing: doing)
     guard let rows = answer.array else {
       throw FerryError(.badData, "Could not \(doing): the answer is no list of rows.", retry: .now)
@@ -33,6 +35,18 @@ extension BackendlessAPI {
       return row["objectId"]?.text == nil ? nil : row
     } catch  where error.code == .notFound {
       return nil
+    }
+  }
+
+  /// Those of the ids, at most 100, under which there is a row.
+  func present(_ ids: [String], in table: String, doing: String) async throws(FerryError) -> Set<String> {
+    let list = ids.compactMap { Condition.quoted($0) }.joined(separator: ", ")
+    do throws(FerryError) {
+      let rows = try await rows(
+        of: table, where: "objectId in (\(list))", sortBy: "created asc", only: ["objectId"], doing: doing)
+      return Set(rows.compactMap { $0["objectId"]?.text })
+    } catch  where error.code == .notFound {
+      return []
     }
   }
 
@@ -64,15 +78,6 @@ extension BackendlessAPI {
     }
     _ = try await call("PUT", "/data/bulkupsert/" + Self.segment(table), .array(rows), doing: doing)
   }
-
-  /// At most 100 rows, in the order given; their ids.
-  func create(_ rows: [JSONValue], in table: String, doing: String) async throws(FerryError) -> [String] {
-    guard rows.count <= Self.pageSize else {
-      throw FerryError(.badRequest, "Could not \(doing): one request creates \(Self.pageSize) rows at most.")
-    }
-    let answer = try await call("POST", "/data/bulk/" + Self.segment(table), .array(rows), doing: doing)
-    return (answer.array ?? []).compactMap(\.text)
-  }
 }
 
 /// Messaging.
@@ -98,7 +103,8 @@ extension BackendlessAPI {
     return answer["messageId"]?.text ?? ""
   }
 
-  /// What became of a message: `scheduled`, `published`, `cancelled`, `failed` or `unknown`.
+  /// What became of a message: `scheduled`, `published`, `cancelled`, `failed` or `unknown`. The service asks for the id
+  /// that it gave the message: where the answer to `publish` was lost, this cannot tell either.
   func status(of message: MessageID, doing: String) async throws(FerryError) -> String {
     let answer = try await call("GET", "/messaging/" + Self.segment(message.rawValue), doing: doing)
     let status = answer["status"]?.string?.lowercased() ?? "unknown"
@@ -106,9 +112,10 @@ extension BackendlessAPI {
   }
 
   /// The receive path that needs no socket: a subscription by which what is published is asked for.
-  func subscribe(to channel: String) async throws(FerryError) -> String {
+  func subscribe(to channel: String, selector: String? = nil) async throws(FerryError) -> String {
     let doing = "subscribe to \(channel)"
-    let answer = try await call("POST", "/messaging/\(Self.segment(channel))/subscribe", [:], doing: doing)
+    let body: JSONValue = selector.map { ["selector": .string($0)] } ?? [:]
+    let answer = try await call("POST", "/messaging/\(Self.segment(channel))/subscribe", body, doing: doing)
     guard let id = answer["subscriptionId"]?.text, !id.isEmpty else {
       throw FerryError(.badData, "Could not \(doing): the answer names no subscription.", retry: .now)
     }

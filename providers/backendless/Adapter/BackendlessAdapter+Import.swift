@@ -25,12 +25,10 @@ extension BackendlessAdapter: ImportingProvider {
         rows.append(try writer.row(message, item, in: channel, at: place(item.time, in: channel)))
       case .join(let member):
         ids.append(nil)
-        rows.append(
-          writer.notice(
-            settings.joinNotice ?? "joined", .joined, member, item, in: channel, at: place(item.time, in: channel)))
+        if let row = try notice(settings.joinNotice, .joined, member, item, in: channel) { rows.append(row) }
       case .leave(let member):
         ids.append(nil)
-        rows.append(writer.notice("left", .left, member, item, in: channel, at: place(item.time, in: channel)))
+        if let row = try notice(settings.leaveNotice, .left, member, item, in: channel) { rows.append(row) }
       case .edit(let reference, let message):
         try await save(&rows, in: table)
         ids.append(nil)
@@ -46,6 +44,16 @@ extension BackendlessAdapter: ImportingProvider {
     return ids
   }
 
+  /// By the app's own notice, as when somebody is announced: nil where it has one for coming and none for going.
+  private func notice(
+    _ text: String?, _ kind: FerryMark.Notice, _ member: Author, _ item: PastItem, in channel: ChannelID
+  ) throws(FerryError) -> JSONValue? {
+    if let reason = capabilities.absent["members"] {
+      throw FerryError(.unsupported, "Could not import who came and went: \(reason)")
+    }
+    return text.map { writer.notice($0, kind, member, item, in: channel, at: place(item.time, in: channel)) }
+  }
+
   /// Rows of one second are sorted by this time, and rows of one import are saved within few seconds: so what happened at
   /// one time, or was told a little out of order, gets times that keep the order. The exact one is in the mark.
   private func place(_ time: Timestamp, in channel: ChannelID) -> Int64 {
@@ -58,11 +66,16 @@ extension BackendlessAdapter: ImportingProvider {
     }
   }
 
+  /// Saves those that are not there: what has become of the others since they were saved is not undone.
   private func save(_ rows: inout [JSONValue], in table: String) async throws(FerryError) {
     if rows.isEmpty { return }
-    try await pace.wait()
-    try await api.upsertAll(rows, in: table, doing: "import messages")
+    let doing = "import messages"
+    let there = try await api.present(rows.compactMap { $0["objectId"]?.string }, in: table, doing: doing)
+    let missing = rows.filter { $0["objectId"]?.string.map { !there.contains($0) } ?? true }
     rows = []
+    if missing.isEmpty { return }
+    try await pace.wait()
+    try await api.upsertAll(missing, in: table, doing: doing)
   }
 
   private static func id(of reference: PastReference, in channel: ChannelID) -> MessageID {
@@ -78,6 +91,8 @@ extension BackendlessAdapter: ImportingProvider {
     }
     // Whose stamp and sender the row has, it keeps.
     let mark = FerryMark(row[settings.fields.ferry])
+    // Written before: what has become of it since is not undone.
+    if mark?.edited == FerryMark.Edit(item.time, of: past.text) { return }
     try await pace.wait()
     try await api.update(
       id.rawValue, of: table,

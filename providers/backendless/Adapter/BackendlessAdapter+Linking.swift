@@ -75,7 +75,9 @@ extension BackendlessAdapter {
     for channel in channels {
       let options: JSONValue = ["channel": .string(channel.rawValue)]
       add(.join, channel, "PUB_SUB_CONNECT", options)
-      add(.messages, channel, "PUB_SUB_MESSAGES", options)
+      add(
+        .messages, channel, "PUB_SUB_MESSAGES",
+        settings.selector.map { ["channel": .string(channel.rawValue), "selector": .string($0)] } ?? options)
       add(.commands, channel, "PUB_SUB_COMMANDS", options)
       add(.users, channel, "PUB_SUB_USERS", options)
       guard let table = settings.table, let condition = try? condition(channel) else { continue }

@@ -247,7 +247,7 @@ extension BackendlessAdapter {
         for channel in run.channels {
           let name = try checked(channel)
           if subscriptions[channel] == nil {
-            subscriptions[channel] = try await api.subscribe(to: name)
+            subscriptions[channel] = try await api.subscribe(to: name, selector: settings.selector)
             await run.queue.send(.ready(channel, connection: run.connection.withLock { $0 }))
           }
           guard let id = subscriptions[channel] else { continue }

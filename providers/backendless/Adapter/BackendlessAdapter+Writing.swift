@@ -22,10 +22,9 @@ extension BackendlessAdapter {
     _ row: JSONValue, _ id: String, _ table: String, to channel: ChannelID, _ name: String
   ) async throws(FerryError) {
     do throws(FerryError) {
-      let mark = FerryMark(row[settings.fields.ferry])
-      _ = try await api.publish(
+      try await publish(
         writer.published(row), to: name, as: row[settings.fields.author[0]]?.text,
-        headers: mark.map { [FerryMark.name: $0.text] } ?? [:], doing: "publish the message")
+        FerryMark(row[settings.fields.ferry]), doing: "publish the message")
     } catch {
       var error = error
       let isFinal = error.didNotAct && error.retry == .never && error.code != .badCredentials
@@ -46,9 +45,18 @@ extension BackendlessAdapter {
   ) async throws(FerryError) -> MessageID {
     let (content, mark) = try writer.unsaved(message, in: channel)
     try await pace.wait()
-    _ = try await api.publish(
-      content, to: name, as: message.author.name, headers: [FerryMark.name: mark.text], doing: "publish the message")
+    try await publish(content, to: name, as: message.author.name, mark, doing: "publish the message")
     return MessageID(ChatWriter.objectID(message.key, in: channel))
+  }
+
+  /// As the account is set up: with its headers, Ferry's mark among them, and under its subtopic.
+  private func publish(
+    _ content: JSONValue, to name: String, as publisher: String?, _ mark: FerryMark?, doing: String
+  ) async throws(FerryError) {
+    var headers = settings.headers
+    headers[FerryMark.name] = mark?.text
+    _ = try await api.publish(
+      content, to: name, as: publisher, headers: headers, subtopic: settings.subtopic, doing: doing)
   }
 
   /// A row that was saved and perhaps not published is published again: whoever has it knows it by its id.
@@ -139,7 +147,8 @@ extension BackendlessAdapter: UploadingProvider {
     let ending = PictureName.ending(of: name, mediaType)
     let file = "\(ClientIdentity.guid()).\(ending)"
     let url = try await api.upload(
-      bytes, to: "\(settings.filesFolder)/\(file)", name: file, mediaType: mediaType, doing: "upload a picture")
+      bytes, to: "\(settings.filesFolder)/\(file)", name: file, mediaType: mediaType, as: settings.uploads,
+      doing: "upload a picture")
     return .provider(url)
   }
 }
@@ -199,7 +208,6 @@ extension BackendlessAdapter: MembershipProvider {
     // An app may have a notice for coming and none for going.
     guard let text = present ? settings.joinNotice : settings.leaveNotice else { return }
     let (content, mark) = writer.notice(text, present ? .joined : .left, membership)
-    _ = try await api.publish(
-      content, to: name, as: membership.member.name, headers: [FerryMark.name: mark.text], doing: "announce a member")
+    try await publish(content, to: name, as: membership.member.name, mark, doing: "announce a member")
   }
 }

@@ -74,7 +74,8 @@ package final class BackendlessAdapter: ChatProvider {
       var importing = ImportPowers()
       importing.batch = BackendlessAPI.pageSize
       importing.isRepeatable = true
-      importing.joins = true
+      importing.joins = settings.joinNotice != nil
+      importing.sortsByTime = true
       capabilities.importing = importing
     }
     capabilities.absent = absent(settings)

@@ -94,10 +94,11 @@ struct ChatReader: Sendable {
     return .message(Said(message: message, created: created, updated: updated))
   }
 
-  /// The app's notice of coming is known by its text. That of going only by Ferry's mark: people do write "left".
+  /// The app's notice of coming is known by its text. That of going only by Ferry's mark: people do write "left". What
+  /// the relay copied is a message whatever it says, unless the mark says otherwise.
   private func notice(_ text: String?, _ mark: FerryMark?) -> FerryMark.Notice? {
-    if let joinNotice, text == joinNotice { return .joined }
-    return mark?.notice
+    if let notice = mark?.notice { return notice }
+    return mark?.stamp == nil && joinNotice != nil && text == joinNotice ? .joined : nil
   }
 
   private func author(of content: JSONValue, _ mark: FerryMark?, _ publisher: String?) -> Author {

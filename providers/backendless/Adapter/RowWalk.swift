@@ -11,9 +11,12 @@ struct RowWalk: Hashable, Sendable {
   struct Second: Hashable, Sendable {
     let time: Int64
     let rows: [JSONValue]
+    /// How many rows of the second, in the way's direction, come before these: those that were taken another day.
+    let before: Int
 
-    init(_ time: Int64, _ rows: [JSONValue], finer: String) {
+    init(_ time: Int64, _ rows: [JSONValue], finer: String, before: Int = 0) {
       self.time = time
+      self.before = before
       let times = rows.compactMap { $0[finer]?.integer }
       guard times.count == rows.count else {
         self.rows = rows
@@ -37,7 +40,7 @@ struct RowWalk: Hashable, Sendable {
   /// The second in which a reader stopped.
   struct Stop: Hashable, Sendable {
     let time: Int64
-    /// How many rows of it were taken, in the way's direction, and which was the last.
+    /// How many rows of it were taken since its beginning, in the way's direction, and which was the last.
     let taken: Int
     let last: String
   }
@@ -113,7 +116,7 @@ struct RowWalk: Hashable, Sendable {
     if let earlier { walk.pass(earlier.time) }
     let rows = inDirection(second)
     if index > 0, index <= rows.count, let (_, last) = place(of: rows[index - 1]) {
-      walk.stop = Stop(time: second.time, taken: index, last: last)
+      walk.stop = Stop(time: second.time, taken: second.before + index, last: last)
     }
     return walk
   }
@@ -121,13 +124,15 @@ struct RowWalk: Hashable, Sendable {
   /// A second's rows, in the way's direction.
   func inDirection(_ second: Second) -> [JSONValue] { isAscending ? second.rows : second.rows.reversed() }
 
-  /// What is left of the second in which a reader stopped, read anew. Rows may have gone meanwhile.
+  /// What is left of the second in which a reader stopped, read anew. Rows may have gone meanwhile: when the last that
+  /// was taken is among them, one is rather told once more than not at all.
   func rest(of second: Second, after stop: Stop) -> Second {
     let rows = inDirection(second)
     let index = rows.firstIndex { place(of: $0)?.id == stop.last }
-    let rest = Array(rows.dropFirst(index.map { $0 + 1 } ?? min(stop.taken, rows.count)))
+    let taken = index.map { $0 + 1 } ?? min(max(stop.taken - 1, 0), rows.count)
+    let rest = Array(rows.dropFirst(taken))
     // Their order is settled.
-    return Second(second.time, isAscending ? rest : rest.reversed(), finer: "")
+    return Second(second.time, isAscending ? rest : rest.reversed(), finer: "", before: taken)
   }
 
   /// The time and id of a row, if it has what the way goes by.

@@ -33,9 +33,10 @@ struct ChatRows: Sendable {
     }
     guard let room = channel(of: row), let content else { return }
     let mark = FerryMark(row.values[FerryMark.name])
-    if mark?.notice == .left { return try went(content.author, from: room, mark?.stamp, transaction) }
-    if mark?.notice == .joined || isJoinNotice(content) {
-      return try came(content.author, to: room, mark?.stamp, transaction)
+    switch notice(content, mark) {
+    case .joined: return try came(content.author, to: room, mark?.stamp, transaction)
+    case .left: return try went(content.author, from: room, mark?.stamp, transaction)
+    case nil: break
     }
     try link(&row, to: try post(content, as: row.id, to: room, transaction), transaction)
   }
@@ -109,9 +110,10 @@ struct ChatRows: Sendable {
       let content = try content(of: members, user: publication.user, publisher: publication.publisherID, transaction)
     else { return }
     let mark = FerryMark(publication.headers[FerryMark.name].map(JSONValue.string))
-    if mark?.notice == .left { return try went(content.author, from: publication.channel, mark?.stamp, transaction) }
-    if mark?.notice == .joined || isJoinNotice(content) {
-      return try came(content.author, to: publication.channel, mark?.stamp, transaction)
+    switch notice(content, mark) {
+    case .joined: return try came(content.author, to: publication.channel, mark?.stamp, transaction)
+    case .left: return try went(content.author, from: publication.channel, mark?.stamp, transaction)
+    case nil: break
     }
     let id = (try? Row.id(in: members)) ?? nil
     let collection = TableWriter.collection(fields.table)
@@ -136,9 +138,12 @@ struct ChatRows: Sendable {
 
   // MARK: Notices
 
-  /// Apps say so with an ordinary message, which is none of the chat's.
-  private func isJoinNotice(_ content: Content) -> Bool {
-    content.attachments.isEmpty && fields.joinNotice.map { $0 == content.text } ?? false
+  /// Apps say so with an ordinary message, which is none of the chat's. A copy of somebody's message is none of these,
+  /// whatever it says.
+  private func notice(_ content: Content, _ mark: FerryMark?) -> FerryMark.Notice? {
+    if let notice = mark?.notice { return notice }
+    guard mark?.stamp == nil, content.attachments.isEmpty, fields.joinNotice != nil else { return nil }
+    return content.text == fields.joinNotice ? .joined : nil
   }
 
   private func notice(

@@ -19,7 +19,7 @@ final class TableWriter {
   /// When each row was last changed, under the rows' ids, in the order of the changes.
   static func changes(of table: String) -> String { "changed/\(table)" }
 
-  private static let listings = "changes"
+  static let listings = "changes"
 
   /// Since when every change of the table is in that list; nil when none is.
   static func changesAreListed(of table: String, _ transaction: ChatTransaction) throws -> Int64? {

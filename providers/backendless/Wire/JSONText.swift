@@ -1,16 +1,13 @@
 package import FerryCore
 import FerryRuntime
-import FoundationEssentials
 
 /// JSON as both sides write and read it.
 package enum JSONText {
   /// Names in order, so that equal values give equal text; slashes plain.
   package static func text(of value: JSONValue) -> String {
-    let encoder = JSONEncoder()
-    encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
-    // Fails only for numbers that JSON lacks; none is ever decoded from JSON.
-    guard let data = try? encoder.encode(value) else { return "null" }
-    return String(decoding: data, as: UTF8.self)
+    var json = JSONWriter()
+    json.sorted(value)
+    return json.text
   }
 
   /// A string as JSON, quotes included.
@@ -26,7 +23,7 @@ package enum JSONText {
   package static func value(_ text: some StringProtocol) -> JSONValue? { value(Array(text.utf8)) }
 
   package static func value(_ bytes: [UInt8]) -> JSONValue? {
-    guard isShallow(bytes), let value = try? JSONDecoder().decode(JSONValue.self, from: Data(bytes)) else { return nil }
+    guard isShallow(bytes), let value = try? JSON.decode(JSONValue.self, from: bytes) else { return nil }
     return value
   }
 

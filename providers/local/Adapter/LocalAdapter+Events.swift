@@ -45,8 +45,8 @@ extension LocalAdapter: EventHistoryProvider {
   }
 
   private static func kind(of event: JSONValue) -> Event.Kind? {
-    let by = author(event["by"])
-    let stamp = stamp(event["stamp"])
+    let by = event["by"]?.author
+    let stamp = event["stamp"]?.stamp
     let id = event["id"]?.string.map { MessageID($0) }
     switch event["kind"]?.string {
     case "message": return event["message"].flatMap(message).map { .posted($0) }
@@ -65,7 +65,7 @@ extension LocalAdapter: EventHistoryProvider {
   }
 
   private static func message(_ value: JSONValue) -> Message? {
-    guard case .object(let members) = value, let id = members["id"]?.string, let author = author(members["author"]),
+    guard case .object(let members) = value, let id = members["id"]?.string, let author = members["author"]?.author,
       let text = members["text"]?.string, let time = time(members["time"])
     else { return nil }
     var message = Message(
@@ -75,38 +75,10 @@ extension LocalAdapter: EventHistoryProvider {
     message.edited = Self.time(members["edited"])
     message.replyTo = members["reply_to"]?.string.map { MessageID($0) }
     message.mentions = (members["mentions"]?.array ?? []).compactMap { $0.string.map { UserID($0) } }
-    message.stamp = stamp(members["stamp"])
+    message.stamp = members["stamp"]?.stamp
     message.attributes = members["attributes"].flatMap { $0 == .null ? nil : $0 }
-    message.attachments = (members["attachments"]?.array ?? []).compactMap(attachment)
+    message.attachments = (members["attachments"]?.array ?? []).compactMap { try? $0.wireAttachment.attachment() }
     return message
-  }
-
-  private static func attachment(_ value: JSONValue) -> Attachment? {
-    var file = Wire.Attachment(
-      Attachment(
-        name: value["name"]?.string ?? "file", mediaType: value["type"]?.string ?? "application/octet-stream",
-        size: value["size"]?.integer, sha256: value["sha256"]?.string, reference: .url("")))
-    file.file = value["file"]?.string
-    file.url = value["url"]?.string
-    file.width = value["width"]?.integer.flatMap { Int(exactly: $0) }
-    file.height = value["height"]?.integer.flatMap { Int(exactly: $0) }
-    return try? file.attachment()
-  }
-
-  private static func author(_ value: JSONValue?) -> Author? {
-    guard let id = value?["id"]?.string else { return nil }
-    return Author(id: UserID(id), name: value?["name"]?.string ?? id, avatar: value?["avatar"]?.string)
-  }
-
-  private static func stamp(_ value: JSONValue?) -> Stamp? {
-    guard let value, let bridge = value["bridge"]?.string,
-      let origin = value["origin"]?.string.flatMap({ Address($0) }),
-      let id = value["id"]?.string
-    else { return nil }
-    return Stamp(
-      bridge: BridgeName(bridge), origin: origin, id: MessageID(id),
-      revision: value["revision"]?.integer.flatMap { Int(exactly: $0) } ?? 0,
-      part: value["part"]?.integer.flatMap { Int(exactly: $0) } ?? 0)
   }
 
   private static func time(_ value: JSONValue?) -> Timestamp? {

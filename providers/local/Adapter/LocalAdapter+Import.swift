@@ -66,10 +66,7 @@ extension LocalAdapter: ImportingProvider {
       json.name("added")
       json.value(added)
     }
-    if let stamp = item.stamp {
-      json.name("stamp")
-      write(stamp, to: &json)
-    }
+    json.member("stamp", item.stamp)
     json.end()
   }
 
@@ -111,17 +108,5 @@ extension LocalAdapter: ImportingProvider {
     guard let author else { return }
     json.name("by")
     Wire.Author(fitted(author)).write(to: &json)
-  }
-
-  private static func write(_ stamp: Stamp, to json: inout JSONWriter) {
-    json.begin()
-    json.member("bridge", stamp.bridge.rawValue)
-    json.member("origin", stamp.origin.description)
-    json.member("id", stamp.id.rawValue)
-    json.name("revision")
-    json.value(Int64(stamp.revision))
-    json.name("part")
-    json.value(Int64(stamp.part))
-    json.end()
   }
 }

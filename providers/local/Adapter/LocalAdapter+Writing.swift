@@ -122,7 +122,7 @@ extension LocalAdapter: BatchingProvider, EditingProvider, DeletingProvider, Typ
     json.member("time", message.time?.iso8601)
     if !message.attachments.isEmpty { try json.member("attachments", encoding: message.attachments.map(wire)) }
     json.member("reply_to", message.replyTo?.rawValue)
-    try json.member("stamp", encoding: message.stamp)
+    json.member("stamp", message.stamp)
     json.end()
   }
 

@@ -36,7 +36,7 @@ extension Bodies {
 
 extension LocalServer {
   func bring(_ request: HTTPRequest, into room: ChannelID, _ caller: Caller) async throws(FerryError) -> HTTPResponse {
-    let bytes = try await request.body.collect(upTo: chat.limits.batch * chat.limits.textBytes * 2)
+    let bytes = try await request.body.collect(upTo: chat.limits.imported * chat.limits.textBytes * 2)
     // Without `JSONDecoder`, which would take half of the time of an import.
     let parsed = try? JSONReader.read(bytes).value
     guard let values = parsed?["items"]?.array else {
@@ -68,12 +68,12 @@ extension Bodies.Import.Item {
     self.time = time
     of = members["of"]?.string
     id = members["id"]?.string
-    by = Self.author(members["by"])
+    by = members["by"]?.author.map { Wire.Author($0) }
     text = members["text"]?.string
     format = members["format"]?.string.flatMap { TextFormat(rawValue: $0) }
     edited = members["edited"]?.integer
     revision = members["revision"]?.integer.flatMap { Int(exactly: $0) }
-    attachments = members["attachments"]?.array.map { $0.map(Self.attachment) }
+    attachments = members["attachments"]?.array.map { $0.map(\.wireAttachment) }
     reply_to = members["reply_to"]?.string
     reply_to_id = members["reply_to_id"]?.string
     mentions = members["mentions"]?.array.map { $0.compactMap(\.string) }
@@ -82,33 +82,7 @@ extension Bodies.Import.Item {
     state = members["state"]?.string.flatMap { ReadMark.State(rawValue: $0) }
     emoji = members["emoji"]?.string
     added = members["added"]?.bool
-    stamp = Self.stamp(members["stamp"])
-  }
-
-  private static func author(_ value: JSONValue?) -> Wire.Author? {
-    guard let id = value?["id"]?.string else { return nil }
-    return Wire.Author(Author(id: UserID(id), name: value?["name"]?.string ?? id, avatar: value?["avatar"]?.string))
-  }
-
-  private static func attachment(_ value: JSONValue) -> Wire.Attachment {
-    var file = Wire.Attachment(
-      Attachment(
-        name: value["name"]?.string ?? "file", mediaType: value["type"]?.string ?? "application/octet-stream",
-        size: value["size"]?.integer, sha256: value["sha256"]?.string, reference: .url("")))
-    file.file = value["file"]?.string
-    file.url = value["url"]?.string
-    return file
-  }
-
-  private static func stamp(_ value: JSONValue?) -> Stamp? {
-    guard let value, let bridge = value["bridge"]?.string,
-      let origin = value["origin"]?.string.flatMap({ Address($0) }),
-      let id = value["id"]?.string
-    else { return nil }
-    return Stamp(
-      bridge: BridgeName(bridge), origin: origin, id: MessageID(id),
-      revision: value["revision"]?.integer.flatMap { Int(exactly: $0) } ?? 0,
-      part: value["part"]?.integer.flatMap { Int(exactly: $0) } ?? 0)
+    stamp = members["stamp"]?.stamp
   }
 
   func past() throws(FerryError) -> PastItem {

@@ -32,7 +32,6 @@ package final class ChannelView: Sendable {
     var channels: Set<String> = []
     /// Scheme, host and port under which people reach this facade.
     var base: String?
-    var fileBytes: Int64 = 0
   }
 
   let chat: ChatService
@@ -46,18 +45,20 @@ package final class ChannelView: Sendable {
   /// Told once what is written in rooms is followed.
   let isFollowing = BoundedChannel<Void>(capacity: 1)
   private let mostMessages: Int
+  let mostFileBytesInAll: Int64
 
   static let mostChannels = 64
-  /// Bytes of pictures kept here, of one and of all; the others stay links.
+  /// Bytes of one picture kept here; a larger one stays a link.
   static let mostFileBytes = 8 << 20
-  private static let mostFileBytesInAll: Int64 = 256 << 20
 
   /// `client` fetches the pictures that events link to, under its guard. `mostMessages` are kept of each channel.
+  /// `mostFileBytesInAll`: pictures are kept while all files here are no more than that; the others stay links.
   package init(
     chat: ChatService, client: HTTPClient, tutorial: PusherFacade.Settings.Tutorial? = nil, mostMessages: Int = 1000,
-    clock: any FerryClock, logger: Logger, metrics: Metrics?
+    mostFileBytesInAll: Int64 = 256 << 20, clock: any FerryClock, logger: Logger, metrics: Metrics?
   ) {
     self.mostMessages = mostMessages
+    self.mostFileBytesInAll = mostFileBytesInAll
     self.chat = chat
     self.client = client
     profile = tutorial == .anonymousChat ? Profile(.anonymousChat) : Profile()
@@ -94,15 +95,6 @@ package final class ChannelView: Sendable {
   /// The address of a file for everybody; nil before anybody has come.
   func url(ofFile sha256: String, name: String) -> String? {
     state.withLock { $0.base }.map { "\($0)/files/\(sha256)/\(PercentEncoding.encode(name))" }
-  }
-
-  /// Whether a picture of that size may be kept, which is then counted.
-  func reserve(_ bytes: Int) -> Bool {
-    state.withLock { state in
-      guard state.fileBytes + Int64(bytes) <= Self.mostFileBytesInAll else { return false }
-      state.fileBytes += Int64(bytes)
-      return true
-    }
   }
 
   // MARK: Life

@@ -1,4 +1,5 @@
 package import FerryCore
+import FerryRuntime
 import FoundationEssentials
 
 /// JSON as the Channels protocol nests it: text inside strings inside text.
@@ -31,6 +32,13 @@ package enum JSONText {
     bytes.append(UInt8(ascii: "\""))
   }
 
+  /// The same text as below, of what is written for every message.
+  package static func text(of value: JSONValue) -> String {
+    var json = JSONWriter()
+    json.sorted(value)
+    return json.text
+  }
+
   /// Any value as JSON text, names in order so that equal values give equal text.
   package static func text(of value: some Encodable) -> String {
     let encoder = JSONEncoder()
@@ -44,11 +52,11 @@ package enum JSONText {
 
   /// Nil when the text is not JSON of that shape.
   package static func decode<Value: Decodable>(_ type: Value.Type, from text: String) -> Value? {
-    try? JSONDecoder().decode(type, from: Data(text.utf8))
+    try? JSON.decode(type, from: text.utf8)
   }
 
   package static func decode<Value: Decodable>(_ type: Value.Type, from bytes: [UInt8]) -> Value? {
-    try? JSONDecoder().decode(type, from: Data(bytes))
+    try? JSON.decode(type, from: bytes)
   }
 
   // MARK: Sizes

@@ -32,7 +32,7 @@ extension TwilioAdapter: ImportingProvider {
     switch item.kind {
     case .message(let message): return try await post(message, item, to: channel)
     case .edit(let reference, let message):
-      try await edit(try Self.id(of: reference), in: channel, to: message, at: item.time, item.stamp)
+      try await edit(try Self.id(of: reference), in: channel, to: message, at: item.time)
     case .delete(let reference, let author):
       try await delete(try Self.id(of: reference), in: channel, as: author, stamp: item.stamp)
     case .join(let member):
@@ -74,27 +74,20 @@ extension TwilioAdapter: ImportingProvider {
 
   /// As `edit(_:in:to:)`, with the time at which it was made.
   private func edit(
-    _ id: MessageID, in channel: ChannelID, to past: PastMessage, at time: Timestamp, _ stamp: Stamp?
+    _ id: MessageID, in channel: ChannelID, to past: PastMessage, at time: Timestamp
   ) async throws(FerryError) {
-    let url = messageURL(channel.rawValue, id.rawValue)
-    let current = try await api.get(url, doing: "edit the message")
-    guard past.attachments.isEmpty, current["media"]?.array?.isEmpty ?? true else {
-      throw FerryError(.unsupported, "Twilio cannot change a message with a file.")
-    }
-    var form: Form = [("Body", ListedMessage.body(ofText: past.text))]
-    // An edit within the second of the post would not be seen as one.
-    let created = current["date_created"]?.string.flatMap { TwilioDate.parse($0) }
-    let shown = created.map { max($0.advanced(by: .seconds(1)), time) } ?? time
-    form.add("DateUpdated", TwilioDate.seconds(shown))
-    if case .object(var others)? = JSONText.value(current["attributes"]?.string ?? "{}"),
-      var ferry = FerryAttributes(.object(others))
-    {
+    try await change(id, in: channel, to: past.text, hasFiles: !past.attachments.isEmpty) { current, form in
+      // An edit within the second of the post would not be seen as one.
+      let created = current["date_created"]?.string.flatMap { TwilioDate.parse($0) }
+      let shown = created.map { max($0.advanced(by: .seconds(1)), time) } ?? time
+      form.add("DateUpdated", TwilioDate.seconds(shown))
+      guard case .object(var others)? = JSONText.value(current["attributes"]?.string ?? "{}"),
+        var ferry = FerryAttributes(.object(others))
+      else { return }
       ferry.edited = time
       others[FerryAttributes.name] = nil
       let text = ferry.text(beside: others)
       if text.utf8.count <= AdapterLimits.attributesBytes { form.add("Attributes", text) }
     }
-    try await pace.wait(for: channel)
-    try await api.post(url, form, doing: "edit the message")
   }
 }

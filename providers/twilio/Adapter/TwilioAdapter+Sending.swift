@@ -158,19 +158,27 @@ extension TwilioAdapter: EditingProvider, DeletingProvider {
   package func edit(
     _ id: MessageID, in channel: ChannelID, to message: OutgoingMessage
   ) async throws(FerryError) {
+    try await change(id, in: channel, to: message.text, hasFiles: !message.attachments.isEmpty) { current, form in
+      form.add("Attributes", optional: Self.attributes(current["attributes"]?.string ?? "{}", editedTo: message))
+    }
+    if let stamp = message.stamp { written.posted(id.rawValue, stamp) }
+  }
+
+  /// Changes the text of a message without a file. `adding`: what else changes, given the message as it is.
+  func change(
+    _ id: MessageID, in channel: ChannelID, to text: String, hasFiles: Bool,
+    _ adding: (_ current: JSONValue, _ form: inout Form) -> Void
+  ) async throws(FerryError) {
     let url = messageURL(channel.rawValue, id.rawValue)
     let current = try await api.get(url, doing: "edit the message")
-    guard message.attachments.isEmpty else {
-      throw FerryError(.unsupported, "Twilio cannot change the file of a message.")
-    }
+    guard !hasFiles else { throw FerryError(.unsupported, "Twilio cannot change the file of a message.") }
     if let media = current["media"]?.array, !media.isEmpty {
       throw FerryError(.unsupported, "Twilio cannot change the text of a message with a file.")
     }
-    var form: Form = [("Body", ListedMessage.body(ofText: message.text))]
-    form.add("Attributes", optional: Self.attributes(current["attributes"]?.string ?? "{}", editedTo: message))
+    var form: Form = [("Body", ListedMessage.body(ofText: text))]
+    adding(current, &form)
     try await pace.wait(for: channel)
     try await api.post(url, form, doing: "edit the message")
-    if let stamp = message.stamp { written.posted(id.rawValue, stamp) }
   }
 
   /// Nil to leave them alone: a person's edit marks nothing, and what others wrote may leave no room.

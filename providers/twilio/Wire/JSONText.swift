@@ -1,5 +1,5 @@
 import FerryCore
-import FoundationEssentials
+import FerryRuntime
 
 /// JSON as bytes and inside strings, as attributes are.
 enum JSONText {
@@ -9,15 +9,14 @@ enum JSONText {
   static func value(_ bytes: some Sequence<UInt8>) -> JSONValue? { decode(JSONValue.self, from: bytes) }
 
   static func decode<Value: Decodable>(_ type: Value.Type, from bytes: some Sequence<UInt8>) -> Value? {
-    try? JSONDecoder().decode(type, from: Data(bytes))
+    try? JSON.decode(type, from: bytes)
   }
 
   /// Without escapes for slashes and beyond ASCII, which Twilio takes for no JSON; names in order, so that equal values
   /// give equal text.
   static func text(_ value: JSONValue) -> String {
-    let encoder = JSONEncoder()
-    encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
-    // Fails only for numbers that JSON lacks; none is ever decoded from JSON.
-    return (try? encoder.encode(value)).map { String(decoding: $0, as: UTF8.self) } ?? "null"
+    var json = JSONWriter()
+    json.sorted(value)
+    return json.text
   }
 }
