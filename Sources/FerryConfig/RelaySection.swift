@@ -23,7 +23,11 @@ package struct RelaySection: Sendable {
   package let stripLocation: Bool
   /// After so many rounds of a foreign loop a message becomes a dead letter; zero for never.
   package let hopLimit: Int
+  /// The most requests a second from one client; zero for as many as it likes.
+  package let requestsPerClient: Int
   let listenNode: ConfigNode
+
+  static let requestsPerClient = 1000
 
   init(_ node: ConfigNode?, in top: ConfigNode) throws(FerryError) {
     let mapping = try node?.mapping()
@@ -40,7 +44,12 @@ package struct RelaySection: Sendable {
     spoolBytes = try mapping?.optional("spool_bytes")?.byteCount() ?? 1 << 30
     stripLocation = try mapping?.optional("strip_location")?.bool() ?? false
     hopLimit = Int(try mapping?.optional("hop_limit")?.integer(in: 0...1000) ?? 10)
+    requestsPerClient = try Self.requests(mapping?.optional("requests_per_client"))
     try mapping?.finish()
+  }
+
+  static func requests(_ node: ConfigNode?) throws(FerryError) -> Int {
+    Int(try node?.integer(in: 0...1_000_000) ?? Int64(requestsPerClient))
   }
 
   private static func readToken(_ node: ConfigNode?, beside token: Secret?) throws(FerryError) -> Secret? {

@@ -6,6 +6,8 @@ package struct ServeSection: Sendable {
   package let data: String
   package let local: LocalSection?
   package let facades: [FacadeSection]
+  /// The most requests a second to one of them from one client; zero for as many as it likes.
+  package let requestsPerClient: Int
   package let node: ConfigNode
 
   init(_ node: ConfigNode) throws(FerryError) {
@@ -14,6 +16,7 @@ package struct ServeSection: Sendable {
     data = try mapping.optional("data")?.path() ?? node.source.resolve("ferry-data")
     let localNode = mapping.optional("local")
     let facadesNode = mapping.optional("facades")
+    requestsPerClient = try RelaySection.requests(mapping.optional("requests_per_client"))
     try mapping.finish()
     local = if let localNode { try LocalSection(localNode) } else { nil }
     var facades: [FacadeSection] = []

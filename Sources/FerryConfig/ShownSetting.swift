@@ -33,10 +33,16 @@ extension Configuration {
     add("relay", "listen", relay.listen.description)
     add("relay", "journal", relay.journal)
     add("relay", "image_bytes", String(relay.imageBytes))
+    add("relay", "retention", relay.retention.map { "\($0.components.seconds / 86_400)d" } ?? "forever")
+    add("relay", "spool_bytes", String(relay.spoolBytes))
+    add("relay", "strip_location", String(relay.stripLocation))
+    add("relay", "hop_limit", String(relay.hopLimit))
+    add("relay", "requests_per_client", String(relay.requestsPerClient))
     for bridge in bridges {
       let section = "bridges.\(bridge.name)"
       add(section, "mirror", bridge.mirror.map(\.rawValue).sorted().joined(separator: ", "))
       add(section, "author", bridge.author)
+      add(section, "distinguish", String(bridge.distinguish))
       add(section, "fallback.edits", bridge.editFallback.rawValue)
       add(section, "fallback.deletes", bridge.deleteFallback.rawValue)
     }

@@ -123,23 +123,23 @@ final class AccountHealth: Sendable {
   /// The service answered a send: by doing it, or by refusing just this one.
   func answered(_ lane: LaneID, hasActed: Bool) {
     let now = clock.now()
-    let (told, wasFailing) = state.withLock { snapshot in
+    let wasFailing = state.withLock { snapshot in
       if hasActed { snapshot.lastOut = now }
-      let wasFailing = snapshot.circuit.failures > 0
-      return (wasFailing ? nil : snapshot.circuit.succeeded(lane), wasFailing)
+      return snapshot.circuit.failures > 0
     }
-    guard wasFailing else { return wake(told ?? []) }
+    guard wasFailing else { return }
     var woken: [LaneID] = []
     change { woken = $0.circuit.succeeded(lane) }
     wake(woken)
   }
 
-  func failed(_ lane: LaneID, _ error: FerryError) {
+  /// A refusal of just this one is an answer to a send only when it was sent: `isWriting`.
+  func failed(_ lane: LaneID, _ error: FerryError, isWriting: Bool) {
     guard let isAccounts = error.isAccounts else { return }
     let now = clock.now()
     if !isAccounts {
       state.withLock { $0.lastError = (now, error.description) }
-      return answered(lane, hasActed: false)
+      return isWriting ? answered(lane, hasActed: false) : ()
     }
     var woken: [LaneID] = []
     change { snapshot in

@@ -55,6 +55,7 @@ struct AccountInbox: Inbox {
         "\(account): \(acceptance.refused) messages go round in a loop that other software closes. They are dead letters; "
           + "end the other bridge, or take one of the two addresses out of this one")
       metrics.add(Double(acceptance.refused), to: "ferry_loops_total", labels)
+      await relay.lookForStops()
     }
     // Before the lanes look: what comes next may pose as one of these.
     let failure = acceptance.keys.isEmpty ? nil : await note(events, Set(acceptance.keys), in: names)
@@ -71,13 +72,11 @@ struct AccountInbox: Inbox {
       let place = Address(account: account, channel: event.channel)
       // By the source's own clock, which knows how soon one round came after another even when they are read together.
       for bridge in Set(router.lanes(for: event, from: account).map(\.bridge)) {
-        let round = relay.loops.withLock {
-          $0.round(of: message.text, by: message.author.id, at: place, in: bridge, now: message.time)
+        let pass = relay.loops.withLock {
+          $0.round(
+            of: message.text, by: message.author.id, at: place, in: bridge, event: event.key, now: message.time)
         }
-        if round > limit {
-          return
-            "conflict: This message has gone round \(limit) times in a loop: other software mirrors the same channels."
-        }
+        if pass.round > limit { return LoopGuard.reason(pass, limit: limit) }
       }
       return nil
     }

@@ -107,10 +107,7 @@ extension Lane {
       let message = try await renderer.note(text, by: author, about: delivery.event, from: delivery.source)
       try await prepare(message)
       try await journal.advance(settled: [], sending: [delivery.id])
-      let mayHaveBeenSent = delivery.state == .sending
-      let isThere =
-        mayHaveBeenSent ? try await find(message.key) : .absent
-      if case .absent = isThere { _ = try await write(message) }
+      _ = try await postOrFind(message, mayHaveBeenSent: delivery.state == .sending)
       count(1)
     }
     try await settle(delivery)

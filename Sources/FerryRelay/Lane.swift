@@ -18,6 +18,8 @@ struct Lane: Sendable {
   let stop: StopSignal
   /// Of the account that it writes to: where it waits while that fails.
   let health: AccountHealth
+  /// A loop has stopped it: it waits for a person.
+  let isStopped: @Sendable () -> Bool
   /// Lets other lanes look again.
   let wake: @Sendable (Set<LaneID>) -> Void
   let clock: any FerryClock
@@ -39,7 +41,7 @@ struct Lane: Sendable {
     var backoff = Backoff(base: .milliseconds(250), limit: .seconds(30))
     while !Task.isCancelled, !stop.isStopping {
       do {
-        let open = try await journal.open(id, limit: Self.window)
+        let open = isStopped() ? [] : try await journal.open(id, limit: Self.window)
         if open.isEmpty {
           guard await signal.next() != nil else { return }
         } else {
@@ -82,7 +84,7 @@ struct Lane: Sendable {
       wake(try await journal.advance(settled: settled))
       return
     }
-    while let first = rest.first, !stop.isStopping {
+    while let first = rest.first, !stop.isStopping, !isStopped() {
       let batch = try await plainRun(rest)
       if batch.count > 1 {
         // A batch that was refused is still to be delivered, before anything behind it.
@@ -169,16 +171,17 @@ struct Lane: Sendable {
     }
   }
 
-  /// Everything that asks something of the destination goes through here, so that its account knows how it fares.
+  /// Everything that asks something of the destination goes through here, so that its account knows how it fares. Only
+  /// writing proves that writing works: a service that answers questions may still refuse all that is sent.
   func reach<Answer>(
     isWriting: Bool = false, _ body: () async throws(FerryError) -> Answer
   ) async throws(FerryError) -> Answer {
     do throws(FerryError) {
       let answer = try await body()
-      health.answered(id, hasActed: isWriting)
+      if isWriting { health.answered(id, hasActed: true) }
       return answer
     } catch {
-      health.failed(id, error)
+      health.failed(id, error, isWriting: isWriting)
       throw error
     }
   }

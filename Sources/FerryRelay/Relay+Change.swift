@@ -54,10 +54,18 @@ extension Relay {
     for name in replaced.union(gone) { await old.accounts[name]?.waitUntilEnded() }
     old.common.cancel()
     for lane in ended.values { lane.end() }
-    for lane in ended.values { await lane.running.waitUntilEnded(patience: Self.patience, on: settings.clock) }
+    // All at once: a service that hangs has many of them.
+    await withDiscardingTaskGroup { waiting in
+      for lane in ended.values {
+        waiting.addTask { await lane.running.waitUntilEnded(patience: Self.patience, on: settings.clock) }
+      }
+    }
     for name in gone { old.healths[name]?.connection(ConnectionState(.stopped, reason: "no longer configured")) }
     let table = new
-    self.table.withLock { $0 = table }
+    self.table.withLock { current in
+      table.typing.take(over: current.typing)
+      current = table
+    }
     start(lanes: started.keys, accounts: replaced.intersection(settings.accounts.keys), common: true, table, in: &group)
     return await report(old, table, connected: replaced, gone: gone)
   }

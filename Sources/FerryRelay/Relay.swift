@@ -76,6 +76,7 @@ package final class Relay: Sendable {
 
   let table: Locked<Table>
   let loops = Locked(LoopGuard())
+  let stops = Locked(Stops())
   private let changes = BoundedChannel<Change>(capacity: 1)
   /// The last minutes, for the console.
   let history = RelayHistory()
@@ -119,6 +120,7 @@ package final class Relay: Sendable {
   /// Runs until `stop` has been called and what was being sent is settled, or the task is cancelled, which leaves
   /// sends under way to be settled at the next start. One account's or lane's failure never ends the others.
   package func run() async {
+    await lookForStops()
     await withDiscardingTaskGroup { group in
       let table = table.withLock { $0 }
       start(lanes: table.lanes.keys, accounts: table.accounts.keys, common: true, table, in: &group)
@@ -218,7 +220,8 @@ package final class Relay: Sendable {
       logger: settings.logger)
     return Lane(
       id: id, renderer: renderer, provider: provider, journal: settings.journal, signal: run.signal,
-      stop: run.stop, health: health, wake: { self.wake($0) }, clock: settings.clock, logger: settings.logger,
+      stop: run.stop, health: health, isStopped: { self.stops.withLock { $0.lanes.contains(id) } },
+      wake: { self.wake($0) }, clock: settings.clock, logger: settings.logger,
       metrics: settings.metrics)
   }
 
@@ -286,15 +289,17 @@ package final class Relay: Sendable {
     let counts = try await laneCounts()
     let gaps = try await table.settings.journal.gaps()
     let accounts = table.healths.values.map { RelayStatus.Account($0.account, $0.snapshot) }
+    let stops = stops.withLock { $0.lanes }
     let lanes = counts.map { lane, counts in
       RelayStatus.Lane(
         bridge: lane.bridge, destination: lane.destination, pending: counts.pending, waiting: counts.waiting,
-        dead: counts.dead, oldest: counts.oldest?.iso8601, parked: table.lanes[lane] == nil)
+        dead: counts.dead, oldest: counts.oldest?.iso8601, parked: table.lanes[lane] == nil,
+        stopped: stops.contains(lane) ? Self.whyStopped : nil)
     }
     return RelayStatus(
       accounts: accounts.sorted { $0.name < $1.name },
       lanes: lanes.sorted { ($0.bridge, $0.destination) < ($1.bridge, $1.destination) },
-      gaps: gaps.suffix(100).map { account, gap in
+      gaps: gaps.map { account, gap in
         RelayStatus.Gap(
           address: Address(account: account, channel: gap.channel), start: gap.start.iso8601, end: gap.end.iso8601)
       })
@@ -320,8 +325,6 @@ package final class Relay: Sendable {
     for signal in signals { _ = signal.offer(()) }
   }
 
-  /// After `Journal.retryDead`: lets the lanes look again.
-  package func wakeAll() { wake(Set(table.withLock { $0.lanes.keys })) }
 }
 
 extension Relay.LaneRun {

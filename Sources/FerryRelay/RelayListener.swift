@@ -14,10 +14,12 @@ package struct RelayListener: Sendable {
   /// Without `token` everything that needs one is refused; `readToken` may look and change nothing. Throws when two
   /// accounts want their webhooks at one path.
   package init(
-    relay: Relay, token: String?, readToken: String? = nil, facts: ConsoleFacts = ConsoleFacts()
+    relay: Relay, token: String?, readToken: String? = nil, facts: ConsoleFacts = ConsoleFacts(),
+    listenHost: String? = nil
   ) throws(FerryError) {
     self.relay = relay
-    access = ConsoleAccess(token: token, readToken: readToken, publicURL: relay.settings.publicURL)
+    access = ConsoleAccess(
+      token: token, readToken: readToken, publicURL: relay.settings.publicURL, listenHost: listenHost)
     console = ConsoleAPI(
       relay: relay, access: access, facts: facts, feed: ConsoleFeed(relay: relay, providers: facts.providers))
     webhooks = try Self.webhooks(of: relay.settings.accounts)
@@ -97,6 +99,7 @@ package struct RelayListener: Sendable {
       settings.metrics.set("ferry_lane_pending", labels, to: Double(counts.pending))
       settings.metrics.set("ferry_lane_waiting", labels, to: Double(counts.waiting))
       settings.metrics.set("ferry_lane_dead", labels, to: Double(counts.dead))
+      settings.metrics.set("ferry_lane_stopped", labels, to: relay.stops.withLock { $0.lanes.contains(lane) } ? 1 : 0)
       let age = counts.oldest.map { max(now.milliseconds - $0.milliseconds, 0) } ?? 0
       settings.metrics.set("ferry_lane_oldest_seconds", labels, to: Double(age) / 1000)
     }
@@ -157,7 +160,7 @@ package struct RelayListener: Sendable {
       default: throw FerryError(.notFound, "A dead letter can be retried or dropped.")
       }
     guard isDone else { throw FerryError(.notFound, "There is no dead letter \(id).") }
-    relay.wakeAll()
+    await relay.lettersDecided()
     return .json(["id": id])
   }
 }

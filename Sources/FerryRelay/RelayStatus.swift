@@ -37,6 +37,8 @@ package struct RelayStatus: Codable, Sendable {
     package var oldest: String?
     /// No longer configured: what is left waits in the journal until it is again.
     package var parked: Bool
+    /// Why it waits for a person, and what that is to do; nil while it goes on by itself.
+    package var stopped: String?
   }
 
   package struct Gap: Codable, Sendable {

@@ -44,9 +44,10 @@ struct Retention: Sendable {
         logger.warning("\(step.givenUp) changes waited too long for their messages and are dead letters now")
         metrics.add(Double(step.givenUp), to: "ferry_dead_letters_total", ["lane": "any", "reason": "not_found"])
       }
-      try await journal.tidy(before: cutoff, slice: slice)
+      try await journal.shrink()
       if start != nil, (try? await clock.sleep(for: Self.breath)) == nil { throw .cancelled() }
     }
+    try await journal.tidy(before: cutoff, slice: slice)
     metrics.add(Double(pruned), to: "ferry_pruned_total")
     if pruned > 0 { logger.info("\(pruned) events were older than \(age) and are forgotten") }
   }

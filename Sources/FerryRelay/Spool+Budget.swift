@@ -22,7 +22,7 @@ extension Spool {
   package func trim(isNeeded: (String) async throws(FerryError) -> Bool) async throws(FerryError) {
     let now = time(nil)
     guard isOverBudget, isTimeToTrim(now) else { return }
-    for file in files().filter(\.isWhole).sorted(by: { ($0.used, $0.name) < ($1.used, $1.name) }) {
+    for file in try files().filter(\.isWhole).sorted(by: { ($0.used, $0.name) < ($1.used, $1.name) }) {
       guard isOverBudget, file.used < now - Self.grace else { break }
       if try await isNeeded(file.name) { continue }
       remove(file)
@@ -31,18 +31,15 @@ extension Spool {
     if isOverBudget { waitWithTrimming(until: now + Self.grace) }
   }
 
-  func files() -> [Entry] {
-    guard let directory = opendir(folder) else { return [] }
-    defer { closedir(directory) }
-    var files: [Entry] = []
-    while let entry = readdir(directory) {
-      let name = withUnsafePointer(to: &entry.pointee.d_name) { pointer in
-        pointer.withMemoryRebound(to: CChar.self, capacity: 256) { String(cString: $0) }
-      }
-      var status = stat()
-      guard !name.hasPrefix("."), stat("\(folder)/\(name)", &status) == 0 else { continue }
-      files.append(Entry(name: name, size: Int64(status.st_size), used: status.st_mtim.tv_sec))
-    }
-    return files
+  func files() throws(FerryError) -> [Entry] {
+    try DiskFile.names(in: folder, failure: Self.failure).filter { $0.isFolder == false && !$0.name.hasPrefix(".") }
+      .compactMap { entry($0.name) }
+  }
+
+  /// A file as it is now; nil when it is gone.
+  func entry(_ name: String) -> Entry? {
+    var status = stat()
+    guard stat("\(folder)/\(name)", &status) == 0 else { return nil }
+    return Entry(name: name, size: Int64(status.st_size), used: status.st_mtim.tv_sec)
   }
 }

@@ -34,9 +34,9 @@ package struct Spool: Sendable, Equatable {
     self.budget = budget
     self.stripsLocation = stripsLocation
     usage = Usage()
-    guard mkdir(folder, 0o700) == 0 || errno == EEXIST else { throw Self.failure("made", folder) }
+    try DiskFile.makeFolder(folder, failure: Self.failure)
     var bytes: Int64 = 0
-    for file in files() {
+    for file in try files() {
       // What was being written when the last process ended.
       if file.isWhole { bytes += file.size } else { unlink("\(folder)/\(file.name)") }
     }
@@ -68,9 +68,12 @@ package struct Spool: Sendable, Equatable {
 
   func waitWithTrimming(until time: Int) { usage.nextTrim.withLock { $0 = time } }
 
+  /// Unless somebody has stored the same again meanwhile, and is about to send it or to give out a link to it.
   func remove(_ file: Entry) {
-    guard unlink(path(of: file.name)) == 0 else { return }
-    usage.bytes.withLock { $0 -= file.size }
+    usage.bytes.withLock { bytes in
+      guard let now = entry(file.name), now.used == file.used, unlink(path(of: file.name)) == 0 else { return }
+      bytes -= now.size
+    }
   }
 
   /// What the folder holds.
@@ -83,54 +86,40 @@ package struct Spool: Sendable, Equatable {
   package func store(_ bytes: ByteStream, declaredType: String) async throws(FerryError) -> File {
     if let size = bytes.size, size > limit { throw tooLarge(size) }
     let temporary = "\(folder)/incoming-\(Crypto.randomHex(bytes: 8))"
-    let descriptor = open(temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0o600)
-    guard descriptor >= 0 else { throw Self.failure("made", temporary) }
-    defer {
-      close(descriptor)
-      unlink(temporary)
-    }
+    let file = try DiskFile(temporary, flags: O_WRONLY | O_CREAT | O_EXCL, failure: Self.failure)
+    defer { unlink(temporary) }
     var writer = SpoolWriter(stripsLocation: stripsLocation)
     while let piece = try await bytes.next() {
       guard writer.received + Int64(piece.count) <= limit else { throw tooLarge(writer.received + Int64(piece.count)) }
-      try Self.write(try writer.feed(piece), to: descriptor, temporary)
+      try file.write(try writer.feed(piece))
     }
     if let declared = bytes.size, declared != writer.received {
       throw FerryError(
         .unavailable, "The attachment ended after \(writer.received) of \(declared) bytes.", retry: .now)
     }
-    try Self.write(try writer.finish(), to: descriptor, temporary)
-    let sha256 = writer.sha256
-    let isNew = access(path(of: sha256), F_OK) != 0
-    guard fsync(descriptor) == 0, rename(temporary, path(of: sha256)) == 0 else {
-      throw Self.failure("written", temporary)
+    try file.write(try writer.finish())
+    try file.sync()
+    let stored = File(sha256: writer.sha256, size: writer.written, mediaType: writer.mediaType ?? declaredType)
+    guard keep(temporary, as: stored) else { throw Self.failure(temporary) }
+    try DiskFile.syncFolder(of: path(of: stored.sha256), failure: Self.failure)
+    return stored
+  }
+
+  /// Gives a file its name, and counts it when there was none of that name: as one step, like `remove`.
+  private func keep(_ temporary: String, as file: File) -> Bool {
+    usage.bytes.withLock { bytes in
+      let isNew = !DiskFile.exists(path(of: file.sha256))
+      guard rename(temporary, path(of: file.sha256)) == 0 else { return false }
+      if isNew { bytes += file.size }
+      return true
     }
-    if isNew { usage.bytes.withLock { $0 += writer.written } }
-    return File(sha256: sha256, size: writer.written, mediaType: writer.mediaType ?? declaredType)
   }
 
   /// The stored bytes, from `offset` on, in pieces of 64 KiB.
   package func read(_ file: File) throws(FerryError) -> ByteStream {
-    let path = path(of: file.sha256)
-    let descriptor = open(path, O_RDONLY | O_CLOEXEC)
-    guard descriptor >= 0 else { throw Self.failure("opened", path) }
-    let reader = FileReader(descriptor: descriptor)
+    let stored = try DiskFile(path(of: file.sha256), failure: Self.failure)
     return ByteStream(size: file.size, mediaType: file.mediaType) { () throws(FerryError) in
-      guard let piece = reader.next() else { throw Self.failure("read", path) }
-      return piece.isEmpty ? nil : piece
-    }
-  }
-
-  private static func write(_ piece: [UInt8], to descriptor: Int32, _ path: String) throws(FerryError) {
-    var offset = 0
-    while offset < piece.count {
-      let written = piece.withUnsafeBytes { bytes in
-        Glibc.write(descriptor, bytes.baseAddress.map { $0 + offset }, bytes.count - offset)
-      }
-      if written < 0 {
-        if errno == EINTR { continue }
-        throw failure("written", path)
-      }
-      offset += written
+      try stored.read(upTo: 65_536)
     }
   }
 
@@ -138,30 +127,9 @@ package struct Spool: Sendable, Equatable {
     FerryError(.tooLarge, "The attachment has \(size) bytes or more; the limit is \(limit).")
   }
 
-  private static func failure(_ verb: String, _ path: String) -> FerryError {
+  @Sendable static func failure(_ path: String) -> FerryError {
     FerryError(
-      .storage, "The file \(path) could not be \(verb). Check the disk's space and permissions.", retry: .now,
+      .storage, "The file \(path) could not be written or read. Check the disk's space and permissions.", retry: .now,
       cause: String(cString: strerror(errno)))
-  }
-}
-
-/// An open file read in pieces, closed when nobody reads it any more.
-private final class FileReader: Sendable {
-  private let descriptor: Int32
-
-  init(descriptor: Int32) { self.descriptor = descriptor }
-  deinit { close(descriptor) }
-
-  /// Empty at the end, nil on failure.
-  func next() -> [UInt8]? {
-    while true {
-      var count = 0
-      let piece = [UInt8](unsafeUninitializedCapacity: 65_536) { buffer, initialized in
-        count = Glibc.read(descriptor, buffer.baseAddress, buffer.count)
-        initialized = max(count, 0)
-      }
-      if count >= 0 { return piece }
-      if errno != EINTR { return nil }
-    }
   }
 }

@@ -97,6 +97,19 @@ final class TypingMirror: Sendable {
     }
   }
 
+  /// Goes on where another one stood: who types now is still seen to end (G6).
+  func take(over old: TypingMirror) {
+    let before = old.state.withLock { old in
+      defer { old = Pending() }
+      return old
+    }
+    state.withLock { state in
+      state.throttle = before.throttle
+      state.outgoing = before.outgoing.filter { signals[$0.key] != nil }
+    }
+    for lane in before.outgoing.keys { _ = signals[lane]?.offer(()) }
+  }
+
   /// From any task; never waits.
   func typing(_ typing: Typing, at account: AccountName) {
     guard typing.stamp == nil else { return }
@@ -116,7 +129,8 @@ final class TypingMirror: Sendable {
 
   private func queue(_ typing: Typing, _ key: TypingThrottle.Key, _ source: Address) {
     for lane in router.lanes(from: source, mirroring: .typing) {
-      guard let bridge = router.bridges[lane.bridge] else { continue }
+      // What nobody takes from the queue must not be put there.
+      guard let bridge = router.bridges[lane.bridge], providers[lane.destination.account] != nil else { continue }
       var author = bridge.author.author(for: typing.by, at: source, in: lane.bridge, identities: identities)
       if bridge.distinguish {
         author.name = names.shownNow(author.name, of: typing.by.id, from: source.account, at: lane.destination)

@@ -50,6 +50,16 @@ package final class DiskFile: Sendable {
     }
   }
 
+  /// The next bytes to be read are the first.
+  package func rewind() throws(FerryError) { guard lseek(descriptor, 0, SEEK_SET) == 0 else { throw failure(path) } }
+
+  /// No folder, pipe or device.
+  package func isRegular() throws(FerryError) -> Bool {
+    var status = stat()
+    guard fstat(descriptor, &status) == 0 else { throw failure(path) }
+    return status.st_mode & S_IFMT == S_IFREG
+  }
+
   package func sync() throws(FerryError) { guard fsync(descriptor) == 0 else { throw failure(path) } }
 
   package func truncate(to size: Int64) throws(FerryError) {
@@ -93,14 +103,22 @@ package final class DiskFile: Sendable {
     try syncFolder(of: path)
   }
 
-  package static func syncFolder(of path: String) throws(FerryError) {
-    let end = path.lastIndex(of: "/") ?? path.startIndex
-    let folder = end == path.startIndex ? "." : String(path[..<end])
-    try DiskFile(folder, flags: O_RDONLY | O_DIRECTORY).sync()
+  package static func syncFolder(
+    of path: String, failure: @escaping Failure = DiskFile.failure
+  ) throws(FerryError) {
+    try DiskFile(folder(of: path), flags: O_RDONLY | O_DIRECTORY, failure: failure).sync()
+  }
+
+  /// The folder that a path lies in.
+  package static func folder(of path: String) -> String {
+    guard let end = path.lastIndex(of: "/") else { return "." }
+    return end == path.startIndex ? "/" : String(path[..<end])
   }
 
   /// Also those that it lies in. Nobody else may read what is made.
-  package static func makeFolder(_ path: String) throws(FerryError) {
+  package static func makeFolder(
+    _ path: String, failure: Failure = DiskFile.failure
+  ) throws(FerryError) {
     var made = ""
     for step in path.split(separator: "/", omittingEmptySubsequences: false) {
       made += step
@@ -112,8 +130,11 @@ package final class DiskFile: Sendable {
     }
   }
 
-  /// The names in a folder, sorted, and whether each is a folder, a file, or neither (nil).
-  package static func names(in folder: String) throws(FerryError) -> [(name: String, isFolder: Bool?)] {
+  /// The names in a folder, sorted, and whether each is a folder, a file, or neither (nil). What goes meanwhile may be
+  /// left out.
+  package static func names(
+    in folder: String, failure: Failure = DiskFile.failure
+  ) throws(FerryError) -> [(name: String, isFolder: Bool?)] {
     guard let directory = opendir(folder) else { throw failure(folder) }
     defer { closedir(directory) }
     var names: [(name: String, isFolder: Bool?)] = []
@@ -123,7 +144,10 @@ package final class DiskFile: Sendable {
       }
       guard name != ".", name != ".." else { continue }
       var status = stat()
-      guard lstat("\(folder)/\(name)", &status) == 0 else { throw failure("\(folder)/\(name)") }
+      guard lstat("\(folder)/\(name)", &status) == 0 else {
+        if errno == ENOENT { continue }
+        throw failure("\(folder)/\(name)")
+      }
       let kind = status.st_mode & S_IFMT
       names.append((name, kind == S_IFDIR ? true : kind == S_IFREG ? false : nil))
     }

@@ -23,8 +23,9 @@ extension Timestamp {
   package var iso8601: String {
     // By hand: Foundation loses a millisecond at times, because it cuts off a binary fraction, and takes 3 us.
     let day: Int64 = 86_400_000
-    let days = (milliseconds >= 0 ? milliseconds : milliseconds - day + 1) / day
-    let part = milliseconds - days * day
+    let rest = milliseconds % day
+    let days = milliseconds / day - (rest < 0 ? 1 : 0)
+    let part = rest + (rest < 0 ? day : 0)
     // Days are counted from 0000-03-01, so that leap days end a year; the calendar repeats after 146,097 days.
     let count = days + 719_468
     let era = (count >= 0 ? count : count - 146_096) / 146_097
@@ -35,9 +36,14 @@ extension Timestamp {
     let month = shifted < 10 ? shifted + 3 : shifted - 9
     let year = yearOfEra + era * 400 + (month <= 2 ? 1 : 0)
     func write(_ number: Int64, _ width: Int, to text: inout [UInt8], then next: UInt8) {
-      let digits = String(number).utf8
-      for _ in 0..<max(width - digits.count, 0) { text.append(UInt8(ascii: "0")) }
-      text.append(contentsOf: digits)
+      if number < 0 { text.append(UInt8(ascii: "-")) }
+      let start = text.count
+      var rest = number.magnitude
+      repeat {
+        text.append(UInt8(ascii: "0") + UInt8(rest % 10))
+        rest /= 10
+      } while rest > 0 || text.count < start + width
+      text[start...].reverse()
       text.append(next)
     }
     var text: [UInt8] = []

@@ -5,23 +5,25 @@ import FerryRuntime
 extension Journal {
   /// The queue of every lane that has something to deliver, as its first delivery shows it.
   package func queues() async throws(FerryError) -> [LaneID: LaneQueue] {
-    let rows = try await database.read { connection in
-      // The partial index of open deliveries answers the inner question by itself.
-      try connection.rows(
-        """
-        SELECT d.bridge, d.account, d.channel, g.pending, d.attempts, d.error, d.updated, e.accepted
-        FROM (SELECT count(*) AS pending, min(id) AS first FROM deliveries WHERE state < 2
-              GROUP BY bridge, account, channel) g
-        JOIN deliveries d ON d.id = g.first JOIN events e ON e.id = d.event
-        """
-      ) { row in
-        let queue = LaneQueue(
-          pending: Int(row.integer(3)), oldest: Timestamp(milliseconds: row.integer(7)),
-          attempts: Int(row.integer(4)), error: row.optionalText(5), tried: Timestamp(milliseconds: row.integer(6)))
-        return (Self.lane(row, 0), queue)
-      }
-    }
+    let rows = try await database.read { try Self.queues($0) }
     return Dictionary(rows) { first, _ in first }
+  }
+
+  static func queues(_ connection: Connection) throws -> [(LaneID, LaneQueue)] {
+    // The partial index of open deliveries answers the inner question by itself.
+    try connection.rows(
+      """
+      SELECT d.bridge, d.account, d.channel, g.pending, d.attempts, d.error, d.updated, e.accepted
+      FROM (SELECT count(*) AS pending, min(id) AS first FROM deliveries WHERE state < 2
+            GROUP BY bridge, account, channel) g
+      JOIN deliveries d ON d.id = g.first JOIN events e ON e.id = d.event
+      """
+    ) { row in
+      let queue = LaneQueue(
+        pending: Int(row.integer(3)), oldest: Timestamp(milliseconds: row.integer(7)),
+        attempts: Int(row.integer(4)), error: row.optionalText(5), tried: Timestamp(milliseconds: row.integer(6)))
+      return (lane(row, 0), queue)
+    }
   }
 
   /// Dead letters that `filter` lets through, the newest delivery first, those before `before` only.
@@ -140,7 +142,7 @@ extension Journal {
     }
   }
 
-  private static func lane(_ row: Row, _ first: Int32) -> LaneID {
+  static func lane(_ row: Row, _ first: Int32) -> LaneID {
     LaneID(bridge: BridgeName(row.text(first)), destination: address(row, first + 1))
   }
 

@@ -108,49 +108,28 @@ extension Journal {
     }
   }
 
+  /// Of every lane that has something left. Looks at one event for each lane.
   package func counts() async throws(FerryError) -> [LaneID: LaneCounts] {
-    let (rows, oldest) = try await database.read { connection in
-      (try Self.counts(connection), try Self.oldest(connection))
+    let (queues, aside) = try await database.read { connection in
+      (try Self.queues(connection), try Self.setAside(connection))
     }
     var counts: [LaneID: LaneCounts] = [:]
-    for (lane, state, number) in rows {
-      switch Delivery.State(rawValue: state) {
-      case .dead: counts[lane, default: LaneCounts()].dead += number
-      case .waiting: counts[lane, default: LaneCounts()].waiting += number
-      default: counts[lane, default: LaneCounts()].pending += number
+    for (lane, queue) in queues { counts[lane, default: LaneCounts()].queue = queue }
+    for (lane, isDead, number) in aside {
+      if isDead {
+        counts[lane, default: LaneCounts()].dead += number
+      } else {
+        counts[lane, default: LaneCounts()].waiting += number
       }
     }
-    for (lane, time) in oldest { counts[lane]?.oldest = time }
     return counts
   }
 
-  private static func counts(_ connection: Connection) throws -> [(LaneID, Int64, Int)] {
+  /// Dead letters and what waits for its message, by lane.
+  private static func setAside(_ connection: Connection) throws -> [(LaneID, isDead: Bool, Int)] {
     try connection.rows(
-      """
-      SELECT bridge, account, channel, state, count(*) FROM deliveries WHERE state < 2 GROUP BY 1, 2, 3, 4
-      UNION ALL
-      SELECT bridge, account, channel, state, count(*) FROM deliveries WHERE state > 2 GROUP BY 1, 2, 3, 4
-      """
-    ) { row in
-      let address = Address(account: AccountName(row.text(1)), channel: ChannelID(row.text(2)))
-      return (LaneID(bridge: BridgeName(row.text(0)), destination: address), row.integer(3), Int(row.integer(4)))
-    }
-  }
-
-  /// By lane, when the event that is next was accepted. Looks at one event for each lane.
-  private static func oldest(_ connection: Connection) throws -> [(LaneID, Timestamp)] {
-    try connection.rows(
-      """
-      SELECT first.bridge, first.account, first.channel, e.accepted
-      FROM (SELECT bridge, account, channel, min(id) AS id FROM deliveries WHERE state < 2 GROUP BY 1, 2, 3) first
-      JOIN deliveries d ON d.id = first.id JOIN events e ON e.id = d.event
-      """
-    ) { row in
-      let address = Address(account: AccountName(row.text(1)), channel: ChannelID(row.text(2)))
-      return (
-        LaneID(bridge: BridgeName(row.text(0)), destination: address), Timestamp(milliseconds: row.integer(3))
-      )
-    }
+      "SELECT bridge, account, channel, state = 3, count(*) FROM deliveries WHERE state > 2 GROUP BY 1, 2, 3, 4"
+    ) { row in (lane(row, 0), row.integer(3) != 0, Int(row.integer(4))) }
   }
 
   package func deadLetters(limit: Int = 1000) async throws(FerryError) -> [DeadLetter] {
@@ -170,6 +149,19 @@ extension Journal {
           key: EventKey(row.text(6)), reason: row.text(7))
       }
     }
+  }
+
+  /// Lanes with a dead letter whose reason begins so.
+  package func lanes(withDeadLettersFor reason: String) async throws(FerryError) -> Set<LaneID> {
+    Set(
+      try await database.read { connection in
+        try connection.rows(
+          """
+          SELECT DISTINCT bridge, account, channel FROM deliveries
+          WHERE state > 2 AND state = 3 AND substr(error, 1, length(?1)) = ?1
+          """, .text(reason)
+        ) { Self.lane($0, 0) }
+      })
   }
 
   // MARK: Statements

@@ -12,6 +12,8 @@ package struct PruneStep: Sendable {
 }
 
 extension Journal {
+  /// Names that are in use are noted once a day.
+  private static let nameMemory = Duration.seconds(2 * 86_400)
   /// What was pruned is known again for at least so long: a year.
   private static let memory = Duration.seconds(365 * 86_400)
 
@@ -43,22 +45,28 @@ extension Journal {
     }
   }
 
-  /// Gives back to the system what pruning has freed, `pages` at most, and forgets names and gaps that are older than
-  /// `cutoff`, and digests that are older than a year.
+  /// Gives back to the system what pruning has freed, `pages` at most.
+  package func shrink(pages: Int = 1000) async throws(FerryError) {
+    try await database.write { try $0.execute("PRAGMA incremental_vacuum(\(pages))") }
+  }
+
+  /// Forgets names and gaps that are older than `cutoff`, names not before two days, and digests that are older than a
+  /// year.
   ///
   /// `slice`, from 0 to 255, chooses a 256th of the digests, so that no step takes long.
-  package func tidy(before cutoff: Timestamp, slice: Int, pages: Int = 1000) async throws(FerryError) {
-    let lastDay = clock.now().advanced(by: .zero - Self.memory).day
+  package func tidy(before cutoff: Timestamp, slice: Int) async throws(FerryError) {
+    let now = clock.now()
+    let lastDay = now.advanced(by: .zero - Self.memory).day
+    let unnamed = min(cutoff, now.advanced(by: .zero - Self.nameMemory))
     let width = UInt64(1) << 56
     let first = Int64(bitPattern: UInt64(slice & 255) * width)
     let last = Int64(bitPattern: UInt64(slice & 255) * width + (width - 1))
     try await database.write { connection in
-      try connection.execute("DELETE FROM names WHERE seen < ?", .integer(cutoff.milliseconds))
+      try connection.execute("DELETE FROM names WHERE seen < ?", .integer(unnamed.milliseconds))
       try connection.execute("DELETE FROM gaps WHERE ended < ?", .integer(cutoff.milliseconds))
       try connection.execute(
         "DELETE FROM forgotten WHERE digest BETWEEN ? AND ? AND day < ?", .integer(min(first, last)),
         .integer(max(first, last)), .integer(lastDay))
-      try connection.execute("PRAGMA incremental_vacuum(\(pages))")
     }
   }
 
@@ -88,16 +96,21 @@ extension Journal {
     return connection.changes
   }
 
-  /// A message with all that was ever said about it, or nothing of it.
+  /// A message with all that was ever said about it, or nothing of it. What is said about a copy of it needs its links.
   private static func prune(
     message: String, _ place: [SQLValue], _ cutoff: Int64, _ now: Timestamp, _ connection: Connection
   ) throws -> Int {
     let isOpen = try connection.first(
       """
       SELECT 1 FROM events e LEFT JOIN deliveries d ON d.event = e.id
-      WHERE e.account = ? AND e.channel = ? AND e.message = ?
-      AND (e.accepted >= ? OR d.state <> 2 OR d.updated >= ?) LIMIT 1
-      """, place[0], place[1], .text(message), .integer(cutoff), .integer(cutoff)
+      WHERE e.id IN (
+        SELECT id FROM events WHERE account = ?1 AND channel = ?2 AND message = ?3
+        UNION ALL
+        SELECT c.id FROM links l JOIN events c
+        ON c.account = l.account AND c.channel = l.channel AND c.message = l.copy
+        WHERE l.origin_account = ?1 AND l.origin_channel = ?2 AND l.origin = ?3)
+      AND (e.accepted >= ?4 OR d.state <> 2 OR d.updated >= ?4) LIMIT 1
+      """, place[0], place[1], .text(message), .integer(cutoff)
     ) { _ in true }
     guard isOpen == nil else { return 0 }
     try remember(digest("m", place, message), now, connection)

@@ -154,14 +154,16 @@ package final class Journal: Sendable {
     }
   }
 
-  package func gaps() async throws(FerryError) -> [(AccountName, Gap)] {
+  /// The newest, in the order in which they were noted.
+  package func gaps(limit: Int = 100) async throws(FerryError) -> [(AccountName, Gap)] {
     try await database.read { connection in
-      try connection.rows("SELECT account, channel, began, ended FROM gaps ORDER BY id") { row in
+      let newest = "SELECT account, channel, began, ended FROM gaps ORDER BY id DESC LIMIT ?"
+      return try connection.rows(newest, SQLValue(limit)) { row in
         let gap = Gap(
           channel: ChannelID(row.text(1)), start: Timestamp(milliseconds: row.integer(2)),
           end: Timestamp(milliseconds: row.integer(3)))
         return (AccountName(row.text(0)), gap)
-      }
+      }.reversed()
     }
   }
 }

@@ -113,14 +113,17 @@ package struct ServedFile: Hashable, Sendable {
 }
 
 /// How many deliveries of a lane are in which state.
-package struct LaneCounts: Hashable, Sendable, Codable {
-  package var pending = 0
+package struct LaneCounts: Hashable, Sendable {
+  /// What is to be delivered; nil when nothing is.
+  package var queue: LaneQueue?
   package var waiting = 0
   package var dead = 0
-  /// When the oldest event that is to be delivered was accepted.
-  package var oldest: Timestamp?
 
   package init() {}
+
+  package var pending: Int { queue?.pending ?? 0 }
+  /// When the oldest event that is to be delivered was accepted.
+  package var oldest: Timestamp? { queue?.oldest }
 }
 
 /// A delivery that cannot succeed by itself.

@@ -40,4 +40,12 @@ package final class ManualClock: FerryClock {
   package func waitForSleepers(_ count: Int = 1) async {
     _ = await state.wait { state in state.sleepers.values.count { $0 > state.now } >= count ? true : nil }
   }
+
+  /// Returns once at least so many sleep for just so long from now.
+  package func waitForSleepers(_ count: Int, for duration: Duration) async {
+    _ = await state.wait { state in
+      let due = state.now.advanced(by: duration)
+      return state.sleepers.values.count { $0 == due } >= count ? true : nil
+    }
+  }
 }

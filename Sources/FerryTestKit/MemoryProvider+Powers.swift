@@ -95,6 +95,11 @@ extension MemoryProvider: ChatProvider {
   }
 }
 
+extension MemoryProvider: PreparingProvider {
+  /// Always goes well, as at a service that answers and takes nothing.
+  package func prepare(_ key: SendKey, in channel: ChannelID) async throws(FerryError) { try checkCredentials() }
+}
+
 extension MemoryProvider: BatchingProvider {
   package func post(_ messages: [OutgoingMessage], to channel: ChannelID) async throws(FerryError) -> [MessageID] {
     let now = clock.now()

@@ -167,6 +167,9 @@ package final class MemoryProvider: Sendable {
     state.update { $0.remove(Deletion(id: id, by: author), in: channel, at: now) }
   }
 
+  /// Everything of that kind, Ferry's and others'.
+  package var typing: [Typing] { state.value.typing }
+
   package func type(_ typing: Typing) { state.update { $0.typing.append(typing) } }
 
   package func store(_ bytes: [UInt8]) -> AttachmentReference {

@@ -48,6 +48,8 @@ final class Exchange {
   var received = 0
   let begun = ContinuousClock.now
   var isTooLarge = false
+  /// What it brings is read to its end before it is answered, although it is refused.
+  var isHeardOut = false
   var response: HTTPResponse?
   /// The pieces of a streamed response.
   var outgoing: BytePipe?

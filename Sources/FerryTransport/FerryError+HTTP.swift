@@ -1,12 +1,15 @@
 package import FerryCore
 
 extension FerryError {
+  /// The longest that anybody may make us wait, in seconds: a day. Times are computed with it, which must not overflow.
+  private static let longestWait = 86_400
+
   /// What an HTTP status other than 2xx says about a request, as an error whose `retry` and `didNotAct` are true.
   ///
   /// `doing` completes "Could not ...", without secrets: "post the message".
   /// Source of the meanings: RFC 9110, 15; RFC 6585 for 429.
   package static func from(status: Int, retryAfter: String?, doing: String) -> FerryError {
-    let wait = retryAfter.flatMap { Int($0.trimmingSpaces) }.map { Duration.seconds(max(0, $0)) }
+    let wait = retryAfter.flatMap { Int($0.trimmingSpaces) }.map { Duration.seconds(min(max(0, $0), longestWait)) }
     let cause = "status \(status)"
     let could = "Could not \(doing): "
     switch status {

@@ -32,6 +32,9 @@ package struct HTTPRequest: Sendable {
   /// The path split at slashes, each part percent-decoded; `/` has none.
   package var segments: [String] { path.split(separator: "/").map { PercentEncoding.decode($0) } }
 
+  /// What the client calls this server, in lower case, without port and brackets.
+  package var host: String? { headers["Host"].map { RequestHost.name(in: $0) } }
+
   /// Percent-decoded, in order.
   package var queryItems: [(name: String, value: String)] { PercentEncoding.pairs(rawQuery) }
 

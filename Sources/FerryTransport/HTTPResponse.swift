@@ -47,7 +47,11 @@ package struct HTTPResponse: Sendable {
   /// `{"error":{"code":"...","message":"..."}}` with the status that fits the code.
   package static func error(_ error: FerryError) -> HTTPResponse {
     var response = json(["error": ["code": error.code.label, "message": error.message]], status: error.httpStatus)
-    if case .after(let wait) = error.retry { response.headers.set("Retry-After", String(wait.components.seconds)) }
+    if case .after(let wait) = error.retry {
+      // Whole seconds: rounded up, because earlier would be too early.
+      let (seconds, rest) = wait.components
+      response.headers.set("Retry-After", String(rest > 0 ? seconds + 1 : seconds))
+    }
     return response
   }
 }

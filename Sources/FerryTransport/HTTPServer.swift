@@ -21,6 +21,8 @@ package final class HTTPServer: Sendable {
     /// Open connections and WebSockets, in all and from one address.
     package var connections: Int
     package var connectionsPerAddress: Int
+    /// The most requests a second from one client; zero for as many as it likes.
+    package var requestsPerClient: Int
     /// How long a connection may be idle, and how long headers may take to arrive.
     package var idleTimeout: Duration
     /// How long requests in flight may take to end when the server stops.
@@ -29,7 +31,8 @@ package final class HTTPServer: Sendable {
     package init(
       host: String = "127.0.0.1", port: UInt16 = 0, certificateFile: String? = nil, keyFile: String? = nil,
       headerBytes: Int = 16 << 10, bodyBytes: Int = 64 << 20, connections: Int = 20_000,
-      connectionsPerAddress: Int = 20_000, idleTimeout: Duration = .seconds(60), stopTimeout: Duration = .seconds(5)
+      connectionsPerAddress: Int = 20_000, requestsPerClient: Int = 0, idleTimeout: Duration = .seconds(60),
+      stopTimeout: Duration = .seconds(5)
     ) {
       self.host = host
       self.port = port
@@ -39,6 +42,7 @@ package final class HTTPServer: Sendable {
       self.bodyBytes = bodyBytes
       self.connections = connections
       self.connectionsPerAddress = connectionsPerAddress
+      self.requestsPerClient = requestsPerClient
       self.idleTimeout = idleTimeout
       self.stopTimeout = stopTimeout
     }

@@ -96,7 +96,9 @@ private let handleRequest: MHD_AccessHandlerCallback = { context, connection, _,
     }
     guard let exchange = server.begin(call.value.connection, method: method) else { return cmhd_no }
     call.value.request.pointee = Unmanaged.passRetained(exchange).toOpaque()
-    if let response = exchange.response { return server.answer(exchange, response) == nil ? cmhd_no : cmhd_yes }
+    if let response = exchange.response, !exchange.isHeardOut {
+      return server.answer(exchange, response) == nil ? cmhd_no : cmhd_yes
+    }
     if exchange.phase == .head { server.suspend(exchange) }
     return cmhd_yes
   } ?? cmhd_no

@@ -60,6 +60,15 @@ extension ServerLoop {
       phase: isHeldBack ? .head : .body)
     exchanges[id] = exchange
     connection.exchange = exchange
+    if let response = refusalOfTooMany(from: connection.address, headers) {
+      exchange.response = response
+      // Who does not wait for our word is heard out, or would not hear the answer.
+      if headers["Expect"] == nil, (declared ?? 0) <= 1 << 20 {
+        exchange.phase = .body
+        exchange.isHeardOut = true
+      }
+      return exchange
+    }
     if let declared, declared > settings.bodyBytes {
       exchange.isTooLarge = true
       exchange.response = tooLarge
@@ -81,6 +90,21 @@ extension ServerLoop {
         } : .none)
     tasks[id] = Task(executorPreference: loop) { await self.serve(id, request) }
     return exchange
+  }
+
+  /// What a client is told that has made too many requests.
+  private func refusalOfTooMany(from peer: String, _ headers: HTTPHeaders) -> HTTPResponse? {
+    guard limit != nil, let client = RequestLimit.client(of: peer, headers) else { return nil }
+    let now = ContinuousClock.now
+    guard let wait = limit?.refuse(client, now: now) else { return nil }
+    // Not a line each: that would be a way to fill the disk.
+    if toldOfLimit.map({ $0.duration(to: now) >= .seconds(10) }) ?? true {
+      toldOfLimit = now
+      logger.warning(
+        "\(client.text) makes more than \(settings.requestsPerClient) requests a second and is refused some")
+    }
+    return .error(
+      FerryError(.rateLimited, "Too many requests from one client. Ask again later.", retry: .after(wait)))
   }
 
   /// Called with the head, with each piece of the body, and at the end; and again after each resumption. Returns how

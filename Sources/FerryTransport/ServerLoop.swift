@@ -29,6 +29,10 @@ actor ServerLoop {
   var tasks: [UInt64: Task<Void, Never>] = [:]
   var sockets: [UInt64: WebSocket] = [:]
   var countByAddress: [String: Int] = [:]
+  /// Nil where clients ask as often as they like.
+  var limit: RequestLimit?
+  /// When it was last told that one asks too often.
+  var toldOfLimit: ContinuousClock.Instant?
   var lastID: UInt64 = 0
   var isStopping = false
   /// Sockets under TLS that we have closed and libmicrohttpd not yet: it gets to that in a later turn, for which its
@@ -57,6 +61,7 @@ actor ServerLoop {
     self.logger = logger
     self.handler = handler
     self.callbacks = callbacks
+    limit = settings.requestsPerClient > 0 ? RequestLimit(perSecond: settings.requestsPerClient) : nil
     isSecure = tls != nil
     callbacks.server = self
   }

@@ -4,48 +4,26 @@ import Glibc
 
 /// A file of the user's, read in pieces.
 final class LocalFile: Sendable {
-  let path: String
   let size: Int64
-  private let descriptor: Int32
+  private let file: DiskFile
 
   init(path: String) throws(FerryError) {
-    self.path = path
-    descriptor = open(path, O_RDONLY | O_CLOEXEC)
-    var status = stat()
-    guard descriptor >= 0, fstat(descriptor, &status) == 0 else {
-      throw FerryError(.badData, "\(path) cannot be read: \(String(cString: strerror(errno))).")
+    file = try DiskFile(path, followsLinks: true) { path in
+      FerryError(.badData, "\(path) cannot be read: \(String(cString: strerror(errno))).")
     }
-    guard status.st_mode & S_IFMT == S_IFREG else {
-      close(descriptor)
-      throw FerryError(.badData, "\(path) is not a file.")
-    }
-    size = Int64(status.st_size)
+    guard try file.isRegular() else { throw FerryError(.badData, "\(path) is not a file.") }
+    size = try file.size()
   }
-
-  deinit { close(descriptor) }
 
   /// Its digest, and a stream of its bytes from the start.
   func contents(_ mediaType: String) throws(FerryError) -> (sha256: String, bytes: ByteStream) {
     var digest = IncrementalDigest(.sha256)
-    while let piece = try next() { digest.update(piece) }
-    lseek(descriptor, 0, SEEK_SET)
-    let stream = ByteStream(size: size, mediaType: mediaType) { () throws(FerryError) in try self.next() }
-    return (Crypto.hex(digest.finish()), stream)
-  }
-
-  private func next() throws(FerryError) -> [UInt8]? {
-    while true {
-      var count = 0
-      let piece = [UInt8](unsafeUninitializedCapacity: 65_536) { buffer, initialized in
-        count = read(descriptor, buffer.baseAddress, buffer.count)
-        initialized = max(count, 0)
-      }
-      if count > 0 { return piece }
-      if count == 0 { return nil }
-      guard errno == EINTR else {
-        throw FerryError(.badData, "\(path) cannot be read: \(String(cString: strerror(errno))).")
-      }
+    while let piece = try file.read(upTo: 65_536) { digest.update(piece) }
+    try file.rewind()
+    let stream = ByteStream(size: size, mediaType: mediaType) { [file] () throws(FerryError) in
+      try file.read(upTo: 65_536)
     }
+    return (Crypto.hex(digest.finish()), stream)
   }
 }
 

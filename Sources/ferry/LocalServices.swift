@@ -28,6 +28,7 @@ struct LocalServices: Sendable {
       throw FerryError(.storage, "The data folder \(data) cannot be made.", cause: "\(error)")
     }
     let loop = try LoopExecutor(name: "ferry-serve")
+    let requests = section.requestsPerClient
     var services: [Service] = []
     var chats: [ChatService] = []
     let tokens = (section.local?.tokens ?? []).map {
@@ -41,7 +42,7 @@ struct LocalServices: Sendable {
       let local = LocalServer(chat: chat, tokens: tokens, logger: session.logger)
       let facade = Facade(handle: local.handle).showing(pages, of: local, withStart: true)
       services.append(
-        try Self.service("local", section.listen, facade, bodyBytes: Int(section.fileBytes), loop, session))
+        try Self.service("local", section.listen, facade, bodyBytes: Int(section.fileBytes), requests, loop, session))
     }
     for section in section.facades {
       let entry = try FacadeEntry.entry(for: section)
@@ -55,7 +56,8 @@ struct LocalServices: Sendable {
           pages, of: LocalServer(chat: chat, tokens: tokens, logger: session.logger), withStart: false)
       }
       services.append(
-        try Self.service(section.provider, section.listen, facade, bodyBytes: facade.bodyBytes, loop, session))
+        try Self.service(section.provider, section.listen, facade, bodyBytes: facade.bodyBytes, requests, loop, session)
+      )
     }
     self.services = services
     self.chats = chats
@@ -106,10 +108,10 @@ struct LocalServices: Sendable {
   }
 
   private static func service(
-    _ name: String, _ listen: ListenAddress, _ facade: Facade, bodyBytes: Int?, _ loop: LoopExecutor,
+    _ name: String, _ listen: ListenAddress, _ facade: Facade, bodyBytes: Int?, _ requests: Int, _ loop: LoopExecutor,
     _ session: Session
   ) throws(FerryError) -> Service {
-    var settings = HTTPServer.Settings(host: listen.host, port: listen.port)
+    var settings = HTTPServer.Settings(host: listen.host, port: listen.port, requestsPerClient: requests)
     if let bodyBytes { settings.bodyBytes = bodyBytes }
     let server = try HTTPServer(settings, loop: loop, logger: session.logger, handler: facade.handle)
     return Service(name: name, server: server, facade: facade)

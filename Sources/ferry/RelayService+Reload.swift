@@ -62,6 +62,7 @@ extension RelayService {
     if old.relay.listen != new.relay.listen { keys.append("relay.listen") }
     if old.relay.journal != new.relay.journal { keys.append("relay.journal") }
     if old.relay.allowHosts != new.relay.allowHosts { keys.append("relay.allow_hosts") }
+    if old.relay.requestsPerClient != new.relay.requestsPerClient { keys.append("relay.requests_per_client") }
     return keys
   }
 

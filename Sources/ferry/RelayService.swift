@@ -46,7 +46,8 @@ final class RelayService: Sendable {
     let spool = try Spool(beside: path, section)
     let box = Locked<RelayService?>(nil)
     server = try HTTPServer(
-      HTTPServer.Settings(host: section.listen.host, port: section.listen.port),
+      HTTPServer.Settings(
+        host: section.listen.host, port: section.listen.port, requestsPerClient: section.requestsPerClient),
       loop: try LoopExecutor(name: "ferry-relay"), logger: session.logger
     ) { request in
       let listener = box.withLock { $0 }?.current.withLock { $0.listener }
@@ -85,7 +86,7 @@ final class RelayService: Sendable {
       })
     return try RelayListener(
       relay: relay, token: configuration.relay.token?.reveal(), readToken: configuration.relay.readToken?.reveal(),
-      facts: facts)
+      facts: facts, listenHost: configuration.relay.listen.host)
   }
 
   static func accounts(of configuration: Configuration) -> Set<AccountName> {

@@ -53,15 +53,17 @@ struct Session: Sendable {
     return (try session.account(address.account, in: configuration), address, session)
   }
 
+  static func unknownAccount(_ name: AccountName, in configuration: Configuration) -> FerryError {
+    let names = configuration.accounts.keys.map(\.rawValue)
+    return FerryError(
+      .badConfiguration,
+      "\(configuration.path) has no account \"\(name)\"\(suggestion(name.rawValue, among: names))")
+  }
+
   func account(
     _ name: AccountName, in configuration: Configuration, services: [String: UInt16] = [:], relay: UInt16? = nil
   ) throws(FerryError) -> any ChatProvider {
-    guard let section = configuration.accounts[name] else {
-      let names = configuration.accounts.keys.map(\.rawValue)
-      throw FerryError(
-        .badConfiguration,
-        "\(configuration.path) has no account \"\(name)\"\(suggestion(name.rawValue, among: names))")
-    }
+    guard let section = configuration.accounts[name] else { throw Self.unknownAccount(name, in: configuration) }
     guard let entry = Providers.all.first(where: { $0.name == section.provider }) else {
       throw section.unknownProvider(valid: Providers.all.map { $0.name })
     }

@@ -41,9 +41,11 @@ import Testing
       _ = try await ferry.run("post", server.local("lobby"), "-", input: "line one\nline two\n\n")
       let piped = try await ferry.run("post", server.local("lobby"), input: "piped")
       let empty = try await ferry.run("post", server.local("lobby"), input: "")
+      let nothing = try await ferry.run("post", server.local("lobby"), "")
       let history = try await ferry.run("history", server.local("lobby"), "--json")
       #expect(piped.code == 0)
       #expect(empty.code == 64)
+      #expect(nothing.code == 64)
       #expect(try lines(history.output).map { $0["text"]?.string } == ["line one\nline two\n", "piped"])
     }
   }
@@ -102,6 +104,28 @@ import Testing
       #expect(seen.allSatisfy { $0["id"]?.string == id })
       tail.signal(2)
       #expect(await tail.wait() == 130)
+    }
+  }
+
+  @Test func tailOfAServiceThatIsDownSaysSoOnce() async throws {
+    try await withFerry { _ in
+      let tail = try ChildProcess(
+        ChildProcess.built("ferry"), ["tail", "local+http://t@127.0.0.1:1/lobby", "--verbose"])
+      await until { tail.errors.split(separator: "\n").count { $0.contains("not connected") } >= 3 }
+      #expect(tail.errors.split(separator: "\n").count { $0.contains("local is connecting: ") } == 1)
+      tail.signal(2)
+      #expect(await tail.wait() == 130)
+    }
+  }
+
+  @Test func explainNamesAnAccountThatIsNotThere() async throws {
+    try await withFerry { ferry in
+      let config = try ferry.write(
+        "c.yaml", "accounts: { here: { provider: local, url: 'http://127.0.0.1:1', token: t } }")
+      let outcome = try await ferry.run("explain", "hree:lobby", "1", "--config", config)
+      #expect(outcome.code == 78)
+      #expect(
+        outcome.errors.contains("has no account \"hree\"") && outcome.errors.contains("here"), "\(outcome.errors)")
     }
   }
 

@@ -67,6 +67,24 @@ import Testing
     }
   }
 
+  @Test("every key of the relay and of a bridge that the schema gives a default is shown")
+  func allDefaults() throws {
+    let data = try Data(contentsOf: URL(fileURLWithPath: ConfigurationTests.root + "/config/ferry.schema.json"))
+    let schema = try JSONDecoder().decode(JSONValue.self, from: data)
+    let settings = try shown(
+      "accounts: { a: { provider: x } }\nbridges: { b: { between: [\"a:1\", \"a:2\"] } }\nrelay: { token: t }")
+    for (section, definition) in ["relay": "relay", "bridges.b": "bridge"] {
+      let properties = try #require(schema["$defs"]?[definition]?["properties"]?.object)
+      let keys = properties.flatMap { name, value -> [String] in
+        if value["default"] != nil { return [name] }
+        return value["properties"]?.object?.filter { $0.value["default"] != nil }.map { "\(name).\($0.key)" } ?? []
+      }
+      #expect(keys.count >= 4)
+      for key in keys { #expect(settings["\(section).\(key)"]?.kind == .default, "\(section).\(key) is not shown") }
+    }
+    #expect(settings["relay.retention"]?.value == "30d")
+  }
+
   /// The keys of the schema whose values, or what is below them, are secrets.
   private static func secrets(in value: JSONValue, under key: String) -> [String] {
     switch value {

@@ -38,7 +38,7 @@ import Testing
     #expect(health.nextAttempt(of: lane) == clock.now().advanced(by: .seconds(30)))
     clock.advance(by: .seconds(31))
     #expect(health.nextAttempt(of: lane) == nil)
-    health.failed(lane, FerryError(.badCredentials, "refused"))
+    health.failed(lane, FerryError(.badCredentials, "refused"), isWriting: true)
     #expect(health.nextAttempt(of: lane) != nil)
   }
 }

@@ -7,6 +7,8 @@ import FerryTransport
 import Testing
 
 private let down = FerryError(.unavailable, "The service is down.", retry: .now)
+/// Whether it acted has to be asked, which works.
+private let unanswered = FerryError(.timedOut, "The service is down.", retry: .now, didNotAct: false)
 
 @Suite(.timeLimit(.minutes(2))) struct AccountStateTests {
   /// Many channels, each bridged to one of its own at the other account.
@@ -27,20 +29,27 @@ private let down = FerryError(.unavailable, "The service is down.", retry: .now)
     try #require(try await relay.status().accounts.first { $0.name == name })
   }
 
-  @Test func hundredLanesOfAFailingAccountTryOneAtATime() async throws {
+  @Test(
+    "a hundred lanes try one at a time while nothing can be sent, whatever else works", arguments: [down, unanswered])
+  func hundredLanes(error: FerryError) async throws {
     let clock = ManualClock()
     let there = MemoryProvider { $0.batch = 1 }
     let rig = try rig(channels: 100, there: there, clock: clock)
     try await rig.relaying { relay, journal async throws in
       // An outage: everything that is written fails.
-      there.failNext(10_000, with: down)
+      there.failNext(10_000, with: error)
       for number in 0..<100 {
         rig["here"].say("x", by: Author(id: "ann", name: "Ann"), in: ChannelID("room\(number)"))
       }
-      try await until { try await account("there", relay).lanesWaiting == 100 }
+      // Those that failed while it was not yet known to be the account's fault pause by themselves first.
+      try await until {
+        if try await account("there", relay).lanesWaiting == 100 { return true }
+        clock.advance(by: .milliseconds(50))
+        return false
+      }
       let afterFirst = there.calls(.post)
-      // Those that were under way when the first failed, each once.
-      #expect(afterFirst <= 100)
+      // Those that were under way when the first failed, each once, and the few that found out.
+      #expect(afterFirst <= 150)
       let state = try await account("there", relay)
       #expect(state.state == "degraded")
       #expect(state.reason?.contains("The service is down.") == true)

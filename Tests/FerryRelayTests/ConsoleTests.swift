@@ -19,10 +19,10 @@ extension RelayRig {
 private struct Asker: Sendable {
   let listener: RelayListener
 
-  init(_ relay: Relay, token: String? = token) throws {
+  init(_ relay: Relay, token: String? = token, listenHost: String? = nil) throws {
     let facts = ConsoleFacts(
       version: "1", providers: ["here": "memory"], settings: [ConsoleSetting(key: "a", value: "b", kind: "written")])
-    listener = try RelayListener(relay: relay, token: token, readToken: readToken, facts: facts)
+    listener = try RelayListener(relay: relay, token: token, readToken: readToken, facts: facts, listenHost: listenHost)
   }
 
   func ask(
@@ -134,11 +134,38 @@ private struct Asker: Sendable {
       #expect(await asker.ask("POST", "dead/retry", body: "{\"ids\":[\(many)]}").status == 400)
       #expect(await asker.ask("POST", "test", body: #"{"bridge":"none","from":"here:room"}"#).status == 400)
       #expect(await asker.ask("POST", "test", body: #"{"bridge":"pair","from":"here:other"}"#).status == 400)
-      for query in ["limit=-1", "limit=999999999999999999999", "before=x", "text=%00%27%22", "bridge=%3Cb%3E"] {
+      for query in [
+        "limit=-1", "limit=0", "limit=abc", "limit=", "limit=999999999999999999999", "before=x", "before=-1",
+      ] {
+        #expect(await asker.ask("GET", "dead", query: query).status == 400, "\(query)")
+        #expect(await asker.ask("GET", "events", query: query).status == 400, "\(query)")
+      }
+      for query in ["limit=1", "limit=100000", "before=0", "text=%00%27%22", "bridge=%3Cb%3E"] {
         #expect(await asker.ask("GET", "dead", query: query).status == 200, "\(query)")
         #expect(await asker.ask("GET", "events", query: query).status == 200, "\(query)")
       }
       #expect(await asker.ask("GET", "dead", query: "to=nonsense").status == 400)
+    }
+  }
+
+  @Test("a name that others may have made to lead here is refused, with the right token too")
+  func hosts() async throws {
+    try await RelayRig.pair().relaying { relay, _ in
+      let asker = try Asker(relay)
+      for host in ["rebound.example.com:8090", "127.0.0.1.nip.example", "evil.example."] {
+        #expect(await asker.ask("GET", "status", ["Host": host]).status == 403, "\(host)")
+        #expect(await asker.ask("POST", "dead/retry", body: #"{"ids":[]}"#, ["Host": host]).status == 403, "\(host)")
+      }
+      for host in ["localhost:8090", "[::1]:8090", "::1", "192.0.2.1", "relay:8090", "a.localhost"] {
+        #expect(await asker.ask("GET", "status", ["Host": host]).status == 200, "\(host)")
+      }
+      var settings = relay.settings
+      settings.publicURL = "https://ferry.example.org:8443/bridge"
+      let known = try Asker(Relay(settings), listenHost: "chat.example.net")
+      for host in ["ferry.example.org", "FERRY.example.org:8443", "chat.example.net:8090"] {
+        #expect(await known.ask("GET", "session", ["Host": host]).status == 200, "\(host)")
+      }
+      #expect(await known.ask("GET", "session", ["Host": "rebound.example.com"]).status == 403)
     }
   }
 

@@ -1,10 +1,11 @@
 import FerryCore
 import FerryRuntime
-import FerryStorage
 import FerryTestKit
+import FerryTransport
 import Testing
 
 @testable import FerryRelay
+@testable import FerryStorage
 
 private let here = Address(account: "here", channel: RelayRig.room)
 private let there = Address(account: "there", channel: RelayRig.room)
@@ -12,10 +13,12 @@ private let there = Address(account: "there", channel: RelayRig.room)
 @Suite(.timeLimit(.minutes(2))) struct LoopGuardTests {
   private var loops = LoopGuard()
   private var now = Timestamp(milliseconds: 0)
+  private var events = 0
 
   private mutating func round(_ text: String, _ author: UserID = "bot", after pause: Duration = .seconds(1)) -> Int {
     now = now.advanced(by: pause)
-    return loops.round(of: text, by: author, at: here, in: "pair", now: now)
+    events += 1
+    return loops.round(of: text, by: author, at: here, in: "pair", event: EventKey("e\(events)"), now: now).round
   }
 
   @Test mutating func whatGoesRoundIsCounted() {
@@ -59,6 +62,35 @@ private let there = Address(account: "there", channel: RelayRig.room)
     #expect(loops.count <= 4096)
   }
 
+  /// A full disk: the adapter hands the same event over until it can be written down.
+  @Test func whatCannotBeWrittenDownIsNoLoop() async throws {
+    let rig = try RelayRig(["here": MemoryProvider(), "there": MemoryProvider()])
+    let journal = try Journal(path: rig.journalPath)
+    defer { journal.close() }
+    let settings = try rig.settings(journal)
+    let relay = try Relay(settings)
+    let health = try #require(relay.table.withLock { $0.healths["here"] })
+    let inbox = AccountInbox(account: "here", relay: relay, health: health, settings)
+    let events = ["hello", "hello"].enumerated().map { index, text in
+      let message = Message(
+        id: MessageID("m\(index)"), author: Author(id: "ann", name: "Ann"), text: text,
+        time: Timestamp(milliseconds: 1))
+      return Event(
+        key: EventKey("e\(index)"), channel: RelayRig.room, time: message.time, kind: .posted(message),
+        cursor: Cursor("1"))
+    }
+    // Behind the events in the same transaction, which then leaves nothing.
+    try await journal.database.write { connection in
+      try connection.execute("CREATE TRIGGER full BEFORE INSERT ON cursors BEGIN SELECT RAISE(ABORT, 'full'); END")
+    }
+    for _ in 0..<200 { await #expect(throws: FerryError.self) { try await inbox.accept(events) } }
+    #expect(try await journal.counts().isEmpty)
+    try await journal.database.write { try $0.execute("DROP TRIGGER full") }
+    try await inbox.accept(events)
+    #expect(try await journal.deadLetters().isEmpty)
+    #expect(try await journal.counts().values.map(\.pending) == [2])
+  }
+
   /// Other software that mirrors the same two channels, one way: what Ferry writes there comes back here as new.
   @Test func aForeignLoopEndsAndIsReported() async throws {
     let rig = try RelayRig(["here": MemoryProvider(), "there": MemoryProvider()])
@@ -84,14 +116,51 @@ private let there = Address(account: "there", channel: RelayRig.room)
         #expect(rig.texts(at: "there").count == 11)
         #expect(rig.metrics.value("ferry_loops_total", ["account": "here"]) == 1)
         group.cancelAll()
-        // Everything else goes on, and a person may send what was stopped.
+        // The other way goes on; this one waits, and says why and for what.
         rig["there"].say("answer", by: Author(id: "bob", name: "Bob"), in: RelayRig.room)
         _ = await rig["here"].wait(in: RelayRig.room) { $0.contains { $0.text == "answer" } ? true : nil }
-        let letter = try #require(dead.first)
-        #expect(try await journal.retryDead(letter.delivery))
-        relay.wakeAll()
-        _ = await rig["there"].wait(in: RelayRig.room) { $0.count == 13 ? true : nil }
+        try await until { try await Self.stopped(relay).count == 1 }
+        #expect(try await Self.stopped(relay)["there:room"]?.contains("ferry dead retry") == true)
+        rig.say("held back", at: "here")
+        try await until { try await journal.counts()[Self.lane]?.pending == 1 }
       }
     }
+    // Also after a restart.
+    try await rig.relaying { relay, journal async throws in
+      try await until { try await Self.stopped(relay).count == 1 }
+      rig["there"].say("again", by: Author(id: "bob", name: "Bob"), in: RelayRig.room)
+      _ = await rig["here"].wait(in: RelayRig.room) { $0.contains { $0.text == "again" } ? true : nil }
+      #expect(!rig.texts(at: "there").contains("held back"))
+      // Until a person sends what was stopped, which then comes first.
+      let letter = try #require(try await journal.deadLetters().first)
+      let listener = try RelayListener(relay: relay, token: "t")
+      let answer = await listener.handle(
+        HTTPRequest(method: "POST", path: "/dead/\(letter.delivery)/retry", headers: ["Authorization": "Bearer t"]))
+      #expect(answer.status == 200)
+      _ = await rig["there"].wait(in: RelayRig.room) { $0.last?.text == "held back" ? true : nil }
+      #expect(rig.texts(at: "there").filter { $0.hasSuffix("round and round") }.count == 12)
+      #expect(try await Self.stopped(relay).isEmpty)
+    }
+  }
+
+  private static let lane = LaneID(bridge: "pair", destination: there)
+
+  private static func stopped(_ relay: Relay) async throws -> [String: String] {
+    let lanes = try await relay.status().lanes
+    return Dictionary(lanes.compactMap { lane in lane.stopped.map { (lane.destination.description, $0) } }) { $1 }
+  }
+
+  /// One who says the same again and again must not be able to stop a bridge.
+  @Test mutating func onlyWhatOthersBringBackStopsALane() {
+    _ = round("hello", "ann")
+    for _ in 0..<200 { _ = round("hello", "ann", after: .milliseconds(10)) }
+    var pass = loops.round(of: "hello", by: "ann", at: here, in: "pair", event: "last", now: now)
+    #expect(pass.round > 10 && !pass.isForeign)
+    #expect(!LoopGuard.reason(pass, limit: 10).hasPrefix(LoopGuard.stops))
+    _ = round("hi", "ann")
+    for _ in 0..<10 { _ = round("hi") }
+    pass = loops.round(of: "hi", by: "bot", at: here, in: "pair", event: "other", now: now)
+    #expect(pass == LoopGuard.Pass(round: 11, isForeign: true))
+    #expect(LoopGuard.reason(pass, limit: 10).hasPrefix(LoopGuard.stops))
   }
 }

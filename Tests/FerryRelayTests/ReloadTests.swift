@@ -174,4 +174,51 @@ private let b: ChannelID = "b"
       #expect(ready["there"].messages(in: a).count == 1)
     }
   }
+
+  @Test func lanesThatHangAreWaitedForTogether() async throws {
+    let clock = ManualClock()
+    var rig = try RelayRig(
+      ["here": MemoryProvider(), "there": MemoryProvider(), "site": MemoryProvider()],
+      [bridge("one", ["here", "there", "site"])])
+    rig.clock = clock
+    let ready = rig
+    try await ready.relaying { relay, journal async throws in
+      try await listening(["here", "there", "site"], relay)
+      ready["there"].pause()
+      ready["site"].pause()
+      ready["here"].say("1", by: ann, in: a)
+      for account in ["there", "site"] as [AccountName] {
+        let lane = LaneID(bridge: "one", destination: Address(account: account, channel: a))
+        try await until { try await journal.open(lane, limit: 1).first?.state == .sending }
+      }
+      var settings = relay.settings
+      settings.bridges[0] = bridge("one", ["here", "there", "site"], author: "{name}!")
+      let final = settings
+      async let changes = relay.change(to: final, replacing: [])
+      await clock.waitForSleepers(2, for: .seconds(10))
+      clock.advance(by: .seconds(10))
+      #expect(try await changes.bridgesChanged == ["one"])
+      ready["there"].pause(false)
+      ready["site"].pause(false)
+    }
+  }
+
+  @Test func whoIsTypingIsSeenToEndAfterAChange() async throws {
+    let clock = ManualClock()
+    var rig = try rig()
+    rig.clock = clock
+    let ready = rig
+    try await ready.relaying { relay, _ async throws in
+      try await listening(["here", "there", "site", "depot"], relay)
+      ready["here"].type(Typing(channel: a, by: ann, on: true))
+      try await until { ready["there"].typing.map(\.on) == [true] }
+      var settings = relay.settings
+      settings.bridges[1] = bridge("two", ["site", "depot"], author: "{name}!")
+      _ = try await relay.change(to: settings, replacing: [])
+      try await until {
+        clock.advance(by: .seconds(1))
+        return ready["there"].typing.map(\.on) == [true, false]
+      }
+    }
+  }
 }

@@ -49,7 +49,7 @@ import Testing
   }
 
   /// Texts that `JSONEncoder` wrote, and the same with a byte changed.
-  @Test(arguments: 0..<200) func randomTextsHaveOneAnswer(_ seed: UInt64) throws {
+  @Test(arguments: 0..<100) func randomTextsHaveOneAnswer(_ seed: UInt64) throws {
     var random = SeededGenerator(seed: seed)
     let encoder = JSONEncoder()
     let message = Message(
@@ -57,7 +57,7 @@ import Testing
       time: Timestamp(milliseconds: Int64(random.below(1 << 40))), revision: Int(random.below(9)),
       stamp: random.below(2) == 0
         ? nil : Stamp(bridge: "b", origin: Address(account: "a", channel: "c"), id: MessageID(random.word())),
-      attributes: random.below(2) == 0 ? nil : random.value(depth: 3))
+      attributes: random.below(2) == 0 ? nil : ["value": random.value(depth: 3)])
     let deletion = Deletion(id: message.id, by: message.author, stamp: nil)
     let event = Event(
       key: "k", channel: "c", time: message.time, kind: random.below(2) == 0 ? .posted(message) : .deleted(deletion),
@@ -65,7 +65,7 @@ import Testing
     let text = String(decoding: try encoder.encode(event), as: UTF8.self)
     #expect(try JSON.decode(Event.self, from: text.utf8) == event)
     var bytes = Array(text.utf8)
-    for _ in 0..<20 {
+    for _ in 0..<8 {
       bytes[Int(random.below(UInt64(bytes.count)))] = UInt8(truncatingIfNeeded: random.next())
       let quick = try? JSON.decode(Event.self, from: bytes)
       let slow = try? JSONDecoder().decode(Event.self, from: Data(bytes))

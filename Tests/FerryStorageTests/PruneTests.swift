@@ -141,6 +141,46 @@ private func link(_ id: String) -> Link {
     }
   }
 
+  @Test func whatIsSaidOfACopyKeepsItsOriginal() async throws {
+    try await withJournal { journal, clock, _ in
+      let toHere = LaneID(bridge: "lobby", destination: here)
+      try await accept([posted("1")], journal)
+      try await settle(journal)
+      let reaction = Reaction(message: "c1", by: ann, emoji: "+", added: true)
+      let event = Event(
+        key: "r1", channel: site.channel, time: Timestamp(milliseconds: 2), kind: .reacted(reaction))
+      _ = try await journal.accept([event], from: "site") { _ in [toHere] }
+      clock.advance(by: .seconds(86_400))
+      #expect(try await pruneAll(journal, clock) == 0)
+      // Delivered at last, it is translated by the link.
+      #expect(try await journal.translate("c1", at: site, to: here) == "1")
+      let open = try #require(try await journal.open(toHere, limit: 1).first)
+      try await journal.advance(settled: [Settlement(delivery: open.id)])
+      #expect(try await pruneAll(journal, clock) == 0)
+      clock.advance(by: .seconds(3601))
+      #expect(try await pruneAll(journal, clock) == 2)
+      #expect(try await journal.trace("1", at: here).isEmpty)
+    }
+  }
+
+  @Test func namesInUseOutlastTheShortestRetention() async throws {
+    try await withJournal { journal, clock, _ in
+      let first = NameOwner(account: nil, id: "ann")
+      let second = NameOwner(account: "site", id: "ann")
+      #expect(try await journal.owners(of: "ann", at: here, with: first) == [first])
+      // Used all the time, and noted once a day.
+      for _ in 0..<30 {
+        clock.advance(by: .seconds(3600))
+        try await journal.tidy(before: clock.now().advanced(by: .seconds(-3600)), slice: 0)
+        #expect(try await journal.owners(of: "ann", at: here, with: first) == [first])
+      }
+      #expect(try await journal.owners(of: "ann", at: here, with: second) == [first, second])
+      clock.advance(by: .seconds(2 * 86_400 + 1))
+      try await journal.tidy(before: clock.now().advanced(by: .seconds(-3600)), slice: 0)
+      #expect(try await journal.owners(of: "ann", at: here, with: second) == [second])
+    }
+  }
+
   @Test func aChangeWhoseMessageNeverCameBecomesADeadLetter() async throws {
     try await withJournal { journal, clock, _ in
       try await accept([edited("1")], journal)
@@ -166,8 +206,9 @@ private func link(_ id: String) -> Link {
         clock.advance(by: .seconds(1800))
         _ = try await pruneAll(journal, clock)
         for slice in 0..<4 {
-          try await journal.tidy(before: clock.now().advanced(by: .seconds(-3600)), slice: slice, pages: 100_000)
+          try await journal.tidy(before: clock.now().advanced(by: .seconds(-3600)), slice: slice)
         }
+        try await journal.shrink(pages: 100_000)
         var size: Int64 = 0
         for name in ["journal.db", "journal.db-wal"] {
           let attributes = try FileManager.default.attributesOfItem(atPath: "\(folder)/\(name)")

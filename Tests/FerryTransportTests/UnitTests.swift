@@ -90,6 +90,22 @@ struct HTTPTypesTests {
   }
 }
 
+struct RetryAfterTests {
+  @Test(
+    "whatever the other side asks for, the wait is between nothing and a day",
+    arguments: [
+      ("9223372036854775807", 86_400), ("86401", 86_400), ("-9223372036854775808", 0), (" 7 ", 7), ("0", 0),
+    ])
+  func clamped(text: String, seconds: Int) {
+    for status in [429, 503, 500, 302] {
+      let error = FerryError.from(status: status, retryAfter: text, doing: "post")
+      #expect(error.retry == .after(.seconds(seconds)))
+      guard case .after(let wait) = error.retry else { continue }
+      #expect(Timestamp(milliseconds: 1).advanced(by: wait).milliseconds == Int64(seconds) * 1000 + 1)
+    }
+  }
+}
+
 struct ReconnectPolicyTests {
   @Test("delays double under full jitter up to the limit, and begin anew only after a stable connection")
   func delays() {

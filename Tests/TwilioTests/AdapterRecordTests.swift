@@ -123,7 +123,7 @@ import Testing
     } else {
       Issue.record("delivery")
     }
-    #expect(event("onUserUpdated") == .userChanged(identity: "bob", name: "Bob"))
+    #expect(event("onUserUpdated") == .userChanged(identity: "bob"))
     for type in ["onMessageAdd", "onMessageUpdate", "onParticipantAdd", "onConversationAdded", "", "nonsense"] {
       #expect(event(type) == nil)
     }

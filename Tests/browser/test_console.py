@@ -105,6 +105,20 @@ def test_a_relay_that_starts_again_is_followed_again(desk, relayed):
     expect(rows(page).filter(has_text=str(message))).to_be_visible(timeout=LONG)
 
 
+def test_a_relay_that_is_down_is_told_once_and_not_in_a_dialog_each_second(desk, relayed):
+    relayed.pusher.stop()
+    relayed.say("unheard")
+    page = desk.open(relayed, "events")
+    # Under way, so that the list is asked for again and again.
+    expect(page.locator("#view .state").first).to_have_text("0 of 1", timeout=LONG)
+    failed = []
+    page.on("requestfailed", lambda request: "/api/events" in request.url and failed.append(request.url))
+    relayed.relay.stop()
+    expect(page.locator(".verdict")).to_have_class("verdict unknown", timeout=LONG)
+    assert failed
+    expect(page.locator("dialog")).to_have_count(0)
+
+
 def test_events_come_live_and_a_trace_is_found_by_a_copy(desk, relayed):
     page = desk.open(relayed, "events")
     expect(page.locator("#view .note")).to_have_text("Nothing was received yet.")

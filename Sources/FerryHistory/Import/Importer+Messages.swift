@@ -14,6 +14,7 @@ extension Importer {
 
   mutating func take(_ record: MessageRecord) async throws(FerryError) {
     let id = record.message.id
+    try await settleUnderway(if: id)
     if record.isDeleted {
       // What is left of it is no text to write; what was written of it before goes.
       if known[id] != nil { try await takeDeletion(of: id, by: nil, at: nil) }
@@ -26,6 +27,7 @@ extension Importer {
   }
 
   mutating func takeEdit(_ record: MessageRecord) async throws(FerryError) {
+    try await settleUnderway(if: record.message.id)
     // The message itself may have been left out, or lie before what was asked for.
     guard known[record.message.id] != nil else {
       // Nothing is written, so nothing is known.
@@ -131,6 +133,7 @@ extension Importer {
   }
 
   mutating func takeDeletion(of id: MessageID, by author: Author?, at time: Timestamp?) async throws(FerryError) {
+    try await settleUnderway(if: id)
     guard var copy = known[id] else {
       // Nothing was written of it, so nothing is to be taken back; a plan writes nothing, and cannot tell.
       if settings.isPlan { progress.update { $0.deletes += 1 } }

@@ -19,11 +19,12 @@ extension Importer {
     case .message(let message), .edit(_, let message): pendingBytes += message.text.utf8.count + 256
     default: pendingBytes += 256
     }
-    if pending.count >= batchSize { try await flush() }
+    if pending.count >= batchSize { try await advance() }
   }
 
   /// Writes what is pending and notes it.
   mutating func flush() async throws(FerryError) {
+    try await settleUnderway()
     while !pending.isEmpty {
       let batch = Array(pending.prefix(batchSize))
       let results: [Result<Landing, FerryError>] =
@@ -35,7 +36,7 @@ extension Importer {
     try await commit()
   }
 
-  private mutating func commit() async throws(FerryError) {
+  mutating func commit() async throws(FerryError) {
     if settings.isPlan {
       outcome = .init()
       return
@@ -52,7 +53,7 @@ extension Importer {
     outcome = .init()
   }
 
-  private mutating func note(_ entry: Pending, _ result: Result<Landing, FerryError>) {
+  mutating func note(_ entry: Pending, _ result: Result<Landing, FerryError>) {
     let key = entry.item.key
     let wasThere = adopted.remove(key) != nil
     switch result {
@@ -126,6 +127,14 @@ extension Importer {
       outcome.sending += batch.filter { $0.message != nil }.map(\.item.key)
       try await commit()
     }
+    return try await deliver(batch, isRisky: isRisky)
+  }
+
+  /// Sends until it is known what became of each. Where the outcome is in doubt and the destination would double it, it
+  /// is asked: `isRisky`, of one item.
+  func deliver(
+    _ batch: [Pending], isRisky: Bool = false
+  ) async throws(FerryError) -> [Result<Landing, FerryError>] {
     var batch = batch
     var hasUploadedAgain = false
     var trouble = Patience.Trouble(at: patience.clock.now())
@@ -151,7 +160,7 @@ extension Importer {
         if error.retry == .never {
           guard batch.count > 1 else { return [.failure(error)] }
           var results: [Result<Landing, FerryError>] = []
-          for entry in batch { results += try await send([entry]) }
+          for entry in batch { results += try await deliver([entry]) }
           return results
         }
         try await patience.pause(after: error, &trouble)

@@ -51,6 +51,7 @@ package struct Importer: Sendable {
   var known: [MessageID: Copy] = [:]
   var done: Set<SendKey> = []
   var outcome = WorkBook.Outcome()
+  var underway: Underway?
   /// Whether what the destination holds already is in the book.
   var isIndexed = false
   var nextTurn: Timestamp
@@ -99,8 +100,17 @@ package struct Importer: Sendable {
       try await settleInterrupted()
     }
     try await indexDestination()
+    let result = await Patience.outcome { () async throws(FerryError) in try await takeAll() }
+    await abandonUnderway()
+    try result.get()
+    try await applyMembers()
+    if !settings.isPlan { try await source.settled() }
+  }
+
+  private mutating func takeAll() async throws(FerryError) {
     let source = source
     var page = try await source.next(limit: Self.pageSize)
+    var isOwed = false
     while !page.isEmpty {
       // The next page is read while this one is written.
       async let upcoming = Patience.outcome { () async throws(FerryError) in
@@ -109,11 +119,16 @@ package struct Importer: Sendable {
       let result = await Patience.outcome { () async throws(FerryError) in try await take(page) }
       let following = await upcoming
       try result.get()
-      if !settings.isPlan { try await source.settled() }
+      if isOwed { try await source.settled() }
+      isOwed = !settings.isPlan
+      if underway == nil, isOwed {
+        try await source.settled()
+        isOwed = false
+      }
       page = try following.get()
     }
-    try await applyMembers()
-    if !settings.isPlan { try await source.settled() }
+    try await flush()
+    if isOwed { try await source.settled() }
   }
 
   /// The destination knows a message by its id alone, not by the key under which it was written.
@@ -132,7 +147,11 @@ package struct Importer: Sendable {
       return channel == wanted
     }
     let keys = records.map { key(of: $0) }
-    known = try await book.copies(of: Self.messages(in: records))
+    var copies = try await book.copies(of: Self.messages(in: records))
+    // What is being written is not in the book yet.
+    let unnoted = underway?.messages ?? []
+    for id in unnoted { copies[id] = known[id] }
+    known = copies
     done = try await book.done(keys.compactMap { $0 } + records.flatMap { tallyKeys(in: $0) })
     let taken = try await book.taken(
       records.compactMap { record in
@@ -141,14 +160,16 @@ package struct Importer: Sendable {
         default: nil
         }
       })
-    repeats.taken = taken
+    let earlier = underway?.task
+    repeats.taken = taken.union(unnoted.compactMap { known[$0]?.stamp })
     for (record, key) in zip(records, keys) {
       if Task.isCancelled { throw .cancelled(didNotAct: true) }
       lastTime = record.time ?? lastTime
       try await take(record, key)
-      if pending.count >= batchSize || pendingBytes >= Self.requestBytes { try await flush() }
+      if pending.count >= batchSize || pendingBytes >= Self.requestBytes { try await advance() }
     }
-    try await flush()
+    // What this page has begun may go on while the next one is taken.
+    if !pending.isEmpty || !outcome.isEmpty || underway?.task == earlier { try await advance() }
     // People belong to no channel, and are told with each.
     let count = records.count { $0.channel != nil }
     progress.update { [lastTime] counts in

@@ -122,11 +122,11 @@ export class DeadLetters {
     if (this.#choices !== this.#known(health.status) && !this.#form.contains(document.activeElement)) this.#fillForm();
     const isNews = this.#lastCount !== undefined && health.status.dead !== this.#lastCount;
     this.#lastCount = health.status.dead;
-    if (isNews) this.#load({ isCounting: this.#table.hasFocus || this.#selected.size > 0 });
+    if (isNews) this.#load({ isCounting: this.#table.hasFocus || this.#selected.size > 0, isQuiet: true });
   }
 
-  /** While somebody is at a row only the count is told. */
-  async #load({ isCounting = false } = {}) {
+  /** While somebody is at a row only the count is told. Quiet when nobody asked for it. */
+  async #load({ isCounting = false, isQuiet = false } = {}) {
     if (this.#isLoading) return;
     this.#isLoading = true;
     const filter = this.#filter;
@@ -148,7 +148,7 @@ export class DeadLetters {
       }
       this.#show();
     } catch (error) {
-      this.#context.fail(error);
+      if (!isQuiet) this.#context.fail(error);
     } finally {
       this.#isLoading = false;
       if (filter !== this.#filter) this.#load();
@@ -214,7 +214,7 @@ export class DeadLetters {
       this.#table.remove(gone);
       this.#show();
       say(t(what === 'retry' ? 'retried' : 'dropped', number(done)));
-      this.#load({ isCounting: this.#letters.length > 0 && this.#table.hasFocus });
+      this.#load({ isCounting: this.#letters.length > 0 && this.#table.hasFocus, isQuiet: true });
     } catch (error) {
       this.#context.fail(error);
     }

@@ -73,10 +73,11 @@ export class Events {
       setText(this.#chip, t('showNew', unseen));
       return;
     }
-    await this.#load();
+    await this.#load({ isQuiet: true });
   }
 
-  async #load() {
+  /** Quiet when nobody asked for it: the first line tells when the relay is silent. */
+  async #load({ isQuiet = false } = {}) {
     if (this.#isLoading) return;
     this.#isLoading = true;
     try {
@@ -89,7 +90,7 @@ export class Events {
       this.#last = newest[0]?.id ?? 0;
       this.#chip.hidden = true;
     } catch (error) {
-      this.#context.fail(error);
+      if (!isQuiet) this.#context.fail(error);
     } finally {
       this.#isLoading = false;
     }

@@ -55,6 +55,7 @@ export class Health {
   ofLane(lane) {
     if (!lane) return this.#known('ok');
     if (lane.parked) return 'unknown';
+    if (lane.stopped) return this.#known('error');
     const waits = this.waits(lane);
     return this.#known(waits >= VERY_LATE ? 'error' : waits >= LATE || lane.dead > 0 ? 'warning' : 'ok');
   }
@@ -70,7 +71,7 @@ export class Health {
   }
 
   wordOfLane(lane) {
-    return t(lane.parked ? 'parked' : this.ofLane(lane));
+    return t(lane.parked ? 'parked' : lane.stopped && !this.isStale ? 'stopped' : this.ofLane(lane));
   }
 
   wordOfAccount(account) {
@@ -87,7 +88,7 @@ export class Health {
     if (this.isStale) return [];
     const found = [];
     const held = new Set();
-    const isLate = (lane) => this.waits(lane) >= LATE && !lane.parked;
+    const isLate = (lane) => this.waits(lane) >= LATE && !lane.parked && !lane.stopped;
     for (const account of this.status.accounts) {
       const state = this.ofAccount(account);
       if (state === 'ok') continue;
@@ -98,6 +99,13 @@ export class Health {
       found.push({
         key: `account ${account.name}`, state, text: t('troubleAccount', account.name, accountWord(account)),
         more: `${account.reason ?? account.lastError ?? ''}${state === 'error' ? waiting : ''}`, link: { view: state === 'error' && late.length > 0 ? 'lanes' : 'overview' },
+      });
+    }
+    for (const lane of this.status.lanes) {
+      if (!lane.stopped || lane.parked) continue;
+      found.push({
+        key: `stopped ${laneName(lane)}`, state: 'error', text: t('troubleStopped', laneName(lane)), more: t('remedyLoop'),
+        link: { view: 'dead', bridge: lane.bridge, to: lane.to },
       });
     }
     for (const lane of this.status.lanes) {

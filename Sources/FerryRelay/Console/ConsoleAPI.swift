@@ -51,12 +51,13 @@ struct ConsoleAPI: Sendable {
               .prefix(ConsoleStatus.laneLimit))))
     case ["configuration"]: return .json(facts.settings)
     case ["events"]:
-      let events = try await journal.events(before: Self.before(request), limit: Self.limit(request))
+      let events = try await journal.events(before: try Self.before(request), limit: try Self.limit(request))
       return .json(events.map { EventLine($0) })
     case ["dead"]:
       let filter = try Self.filter(request)
       let (count, newest) = try await journal.countDeadLetters(filter)
-      let letters = try await journal.deadLetters(filter, before: Self.before(request), limit: Self.limit(request))
+      let letters = try await journal.deadLetters(
+        filter, before: try Self.before(request), limit: try Self.limit(request))
       return .json(DeadPage(count: count, newest: newest, letters: letters.map { DeadLine($0) }))
     case ["body"]:
       guard let address = request.query("address").flatMap({ Address($0) }), let key = request.query("key"),
@@ -87,7 +88,7 @@ struct ConsoleAPI: Sendable {
     } else {
       throw FerryError(.badRequest, "Name the ids, or the newest that is meant and a filter.")
     }
-    if retry { relay.wakeAll() }
+    await relay.lettersDecided()
     relay.settings.logger.notice("console: \(retry ? "retried" : "dropped") \(done) dead letters")
     feed.changed()
     return .json(["done": done])
@@ -108,12 +109,21 @@ struct ConsoleAPI: Sendable {
 
   private static let nothingHere = FerryError(.notFound, "There is nothing at this path.")
 
-  private static func before(_ request: HTTPRequest) -> Int64 {
-    request.query("before").flatMap { Int64($0) } ?? .max
+  private static func before(_ request: HTTPRequest) throws(FerryError) -> Int64 {
+    guard let text = request.query("before") else { return .max }
+    guard let before = Int64(text), before >= 0 else {
+      throw FerryError(.badRequest, "\"before\" is the id of an event or a dead letter, a number.")
+    }
+    return before
   }
 
-  private static func limit(_ request: HTTPRequest) -> Int {
-    min(max(1, request.query("limit").flatMap { Int($0) } ?? pageSize), 500)
+  /// At most 500, however many are asked for.
+  private static func limit(_ request: HTTPRequest) throws(FerryError) -> Int {
+    guard let text = request.query("limit") else { return pageSize }
+    guard let limit = Int(text), limit > 0 else {
+      throw FerryError(.badRequest, "\"limit\" is a number from 1 to 500.")
+    }
+    return min(limit, 500)
   }
 
   private static func filter(_ request: HTTPRequest) throws(FerryError) -> DeadFilter {

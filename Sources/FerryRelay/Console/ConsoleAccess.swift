@@ -11,9 +11,12 @@ struct ConsoleAccess: Sendable {
   let readToken: String?
   /// What the world calls the listener; a proxy may name another host to us.
   let publicURL: String
+  /// What it listens at, where that is a name.
+  let listenHost: String?
 
   /// Both tokens are compared, in constant time, whichever it is.
   func authorise(_ request: HTTPRequest) throws(FerryError) -> Level {
+    try refuseOtherHosts(request)
     let given = request.headers["Authorization"].flatMap { header in
       header.lowercased().hasPrefix("bearer ") ? String(header.dropFirst(7)) : nil
     }
@@ -47,6 +50,16 @@ struct ConsoleAccess: Sendable {
     let host = origin[scheme.upperBound...].lowercased()
     let isOurs = host == request.headers["Host"]?.lowercased() || origin.lowercased() == Self.origin(of: publicURL)
     guard isOurs else { throw Self.otherSite }
+  }
+
+  /// A page may make its own name lead to this machine and ask under it, as if it were ours (DNS rebinding).
+  private func refuseOtherHosts(_ request: HTTPRequest) throws(FerryError) {
+    guard let host = request.host, !RequestHost.isOwn(host) else { return }
+    guard host != RequestHost.name(ofURL: publicURL), host != listenHost.map({ RequestHost.name(in: $0) }) else {
+      return
+    }
+    throw FerryError(
+      .forbidden, "The relay is not known as \(host). If it is reached under that name, say so in relay.public_url.")
   }
 
   private static let otherSite = FerryError(.forbidden, "A page of another site may not ask this.")

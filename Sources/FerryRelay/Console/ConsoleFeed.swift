@@ -8,7 +8,10 @@ import FerryTransport
 final class ConsoleFeed: Sendable {
   private struct State: Sendable {
     var bytes: [UInt8] = []
+    /// When somebody last began to make them; nil when they are to be made anew.
     var made: Timestamp?
+    /// Goes up when what is being made is out of date already.
+    var changes = 0
     var isRetired = false
   }
 
@@ -28,7 +31,12 @@ final class ConsoleFeed: Sendable {
   }
 
   /// What was told last is no longer so.
-  func changed() { state.withLock { $0.made = nil } }
+  func changed() {
+    state.withLock { state in
+      state.made = nil
+      state.changes += 1
+    }
+  }
 
   /// Ends all streams.
   func retire() { state.withLock { $0.isRetired = true } }
@@ -60,15 +68,18 @@ final class ConsoleFeed: Sendable {
   private func event() async throws(FerryError) -> [UInt8] {
     let now = relay.settings.clock.now()
     let known = state.withLock { state -> [UInt8]? in
-      guard let made = state.made, made.advanced(by: .milliseconds(900)) > now, made <= now else { return nil }
-      return state.bytes
+      if let made = state.made, made.advanced(by: .milliseconds(900)) > now, made <= now { return state.bytes }
+      // One asks the journal; the others are told meanwhile what was so a second ago.
+      if !state.bytes.isEmpty { state.made = now }
+      return nil
     }
     if let known { return known }
+    let changes = state.withLock { $0.changes }
     let status = try await relay.consoleStatus(providers: providers)
     let bytes = Array("event: status\ndata: ".utf8) + ConsoleAPI.encode(status) + Array("\n\n".utf8)
     state.withLock { state in
       state.bytes = bytes
-      state.made = now
+      state.made = state.changes == changes ? now : nil
     }
     return bytes
   }

@@ -46,6 +46,8 @@ struct ConsoleStatus: Encodable, Sendable {
     let sent: Int
     /// No longer configured: what is left waits until it is again.
     let parked: Bool
+    /// A loop has stopped it: why, and what a person is to do.
+    let stopped: String?
   }
 
   struct Gap: Encodable, Sendable {
@@ -97,10 +99,11 @@ extension ConsoleStatus.Bridge {
 }
 
 extension ConsoleStatus.Lane {
-  init(_ id: LaneID, _ queue: LaneQueue?, _ counts: LaneCounts, next: Timestamp?, sent: Int, isParked: Bool) {
+  init(_ id: LaneID, _ counts: LaneCounts, next: Timestamp?, sent: Int, isParked: Bool, isStopped: Bool) {
+    let queue = counts.queue
     bridge = id.bridge
     to = id.destination
-    pending = queue?.pending ?? 0
+    pending = counts.pending
     waiting = counts.waiting
     dead = counts.dead
     oldest = queue?.oldest.milliseconds
@@ -109,10 +112,12 @@ extension ConsoleStatus.Lane {
     self.next = queue == nil ? nil : next?.milliseconds
     self.sent = sent
     parked = isParked
+    stopped = isStopped ? Relay.whyStopped : nil
   }
 
   /// Those that wait longest come first, then those with dead letters.
   func isWorse(than other: ConsoleStatus.Lane) -> Bool {
+    if (stopped == nil) != (other.stopped == nil) { return stopped != nil }
     if oldest != other.oldest { return (oldest ?? .max) < (other.oldest ?? .max) }
     if dead != other.dead { return dead > other.dead }
     return (bridge, to) < (other.bridge, other.to)
@@ -123,16 +128,16 @@ extension Relay {
   /// What the console shows, as it is now.
   func consoleStatus(providers: [AccountName: String]) async throws(FerryError) -> ConsoleStatus {
     let journal = settings.journal
-    let queues = try await journal.queues()
     let counts = try await journal.counts()
     let gaps = try await journal.gaps()
     let lastEvent = try await journal.lastEvent()
     let (tick, sample) = history.last
     let (healths, running, bridges) = table.withLock { ($0.healths, Set($0.lanes.keys), $0.settings.bridges) }
-    let lanes = running.union(queues.keys).union(counts.keys).map { id in
+    let stops = stops.withLock { $0.lanes }
+    let lanes = running.union(counts.keys).map { id in
       ConsoleStatus.Lane(
-        id, queues[id], counts[id] ?? LaneCounts(), next: healths[id.destination.account]?.nextAttempt(of: id),
-        sent: sample.sent[id] ?? 0, isParked: !running.contains(id))
+        id, counts[id] ?? LaneCounts(), next: healths[id.destination.account]?.nextAttempt(of: id),
+        sent: sample.sent[id] ?? 0, isParked: !running.contains(id), isStopped: stops.contains(id))
     }
     return ConsoleStatus(
       time: settings.clock.now().milliseconds, tick: tick,
@@ -143,7 +148,7 @@ extension Relay {
       },
       bridges: bridges.map { ConsoleStatus.Bridge($0) },
       lanes: Array(lanes.sorted { $0.isWorse(than: $1) }.prefix(ConsoleStatus.laneLimit)), laneCount: lanes.count,
-      gaps: gaps.suffix(100).map { account, gap in
+      gaps: gaps.map { account, gap in
         ConsoleStatus.Gap(
           address: Address(account: account, channel: gap.channel), start: gap.start.milliseconds,
           end: gap.end.milliseconds)

@@ -28,7 +28,14 @@ enum Explain {
       throw arguments.fail("\"\(place)\" is not an address; write account:channel, or - for any")
     }
     let configuration = try Session.configuration(arguments)
-    let trace = try await trace(arguments.positional[1], at: address, configuration, arguments)
+    let trace: RelayTrace
+    do { trace = try await self.trace(arguments.positional[1], at: address, configuration, arguments) } catch {
+      // The journal may know messages of accounts that are configured no more.
+      if (error as? FerryError)?.code == .notFound, let address, configuration.accounts[address.account] == nil {
+        throw Session.unknownAccount(address.account, in: configuration)
+      }
+      throw error
+    }
     if arguments.has("json") {
       Terminal.output(try Terminal.json(trace))
     } else {

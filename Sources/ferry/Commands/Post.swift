@@ -96,7 +96,8 @@ enum Post {
 
   private static func text(_ arguments: Arguments) throws -> String {
     let given = arguments.positional.count > 1 ? arguments.positional[1] : nil
-    if let given, given != "-" { return given }
+    if let given, given != "-", !given.isEmpty || arguments.has("image") { return given }
+    if given == "" { throw arguments.fail("the TEXT to post is empty") }
     if given == "-" || (!Terminal.inputIsTerminal && !arguments.has("image")) {
       let text = try Terminal.readInput(limit: textLimit)
       if !text.isEmpty || arguments.has("image") { return text }

@@ -29,10 +29,14 @@ enum StatusCommand {
       rows.append(
         [
           lane.bridge.rawValue, lane.destination.description, "\(lane.pending)", "\(lane.waiting)", "\(lane.dead)",
-          lane.parked ? "no longer bridged" : lane.oldest ?? "",
+          lane.stopped != nil ? "stopped" : lane.parked ? "no longer bridged" : lane.oldest ?? "",
         ])
     }
     Terminal.output("\n" + Terminal.table(rows))
+    for lane in status.lanes {
+      guard let why = lane.stopped else { continue }
+      Terminal.output(Terminal.visible("\n\(lane.bridge) to \(lane.destination) is stopped: \(why)"))
+    }
     for gap in status.gaps { Terminal.output("gap at \(gap.address) from \(gap.start) to \(gap.end)") }
     return 0
   }

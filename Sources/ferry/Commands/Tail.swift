@@ -66,6 +66,8 @@ final class EventPrinter: Inbox {
     var held: [(id: String?, line: String)]?
     /// The last events, oldest first, for adapters that compare.
     var recent: [Event] = []
+    /// What was last told of the connection.
+    var connection: String?
   }
 
   private static let remembered = 1000
@@ -120,6 +122,14 @@ final class EventPrinter: Inbox {
   }
 
   func connection(_ state: ConnectionState) {
+    // Every attempt to connect again is told by the adapter: people want to know what is wrong once, and when it is over.
+    let news = state.phase == .connected ? "connected" : state.reason ?? ""
+    let isNews = self.state.withLock { known in
+      guard known.connection != news, !news.isEmpty || known.connection == nil else { return false }
+      known.connection = news
+      return true
+    }
+    guard isNews else { return }
     logger.notice("\(address.account) is \(state.phase.rawValue)\(state.reason.map { ": \($0)" } ?? "")")
   }
 

@@ -97,6 +97,7 @@ final class ChatPlace: Place {
   }
 
   var proxy: FaultProxy? { host.proxy }
+  var server: FacadeHost? { host }
   var memory: MemoryProvider? { nil }
   var writesUnderWay: Int { host.writesUnderWay }
 

@@ -28,6 +28,8 @@ final class FacadeHost: Sendable {
   private let digests = Locked<[String: String]>([:])
 
   private let underWay = Locked(0)
+  /// Whether everything that is written through the API is written once more, under an id of its own.
+  let echoes = Locked(false)
 
   /// Requests that may still change something.
   var writesUnderWay: Int { underWay.withLock { $0 } }
@@ -44,7 +46,7 @@ final class FacadeHost: Sendable {
     client = HTTPClient(loop: loop, guard: addresses, logger: .silent)
     direct = HTTPClient(loop: loop, guard: addresses, logger: .silent)
     let facade = try make(direct)
-    let server = try Self.server(port: 0, loop, facade, underWay)
+    let server = try Self.server(port: 0, loop, facade, underWay, echoes)
     port = server.port
     url = server.url
     proxy = try await FaultProxy.start(to: port)
@@ -52,7 +54,7 @@ final class FacadeHost: Sendable {
   }
 
   private static func server(
-    port: UInt16, _ loop: LoopExecutor, _ facade: Facade, _ underWay: Locked<Int>
+    port: UInt16, _ loop: LoopExecutor, _ facade: Facade, _ underWay: Locked<Int>, _ echoes: Locked<Bool>
   ) throws -> HTTPServer {
     try HTTPServer(
       HTTPServer.Settings(port: port, stopTimeout: .milliseconds(100)), loop: loop, logger: .silent
@@ -60,7 +62,16 @@ final class FacadeHost: Sendable {
       guard request.method != "GET" else { return await facade.handle(request) }
       underWay.withLock { $0 += 1 }
       defer { underWay.withLock { $0 -= 1 } }
-      return await facade.handle(request)
+      guard request.method == "POST", echoes.withLock({ $0 }), let body = try? await request.body.collect(upTo: 1 << 20)
+      else { return await facade.handle(request) }
+      var copy = request
+      copy.body = .bytes(body)
+      let answer = await facade.handle(copy)
+      // Where a write has a key of its own, a second one with that key would be none.
+      let text = String(decoding: body, as: UTF8.self).replacing(#""client_id":""#, with: #""client_id":"echo-"#)
+      copy.body = .bytes(Array(text.utf8))
+      _ = await facade.handle(copy)
+      return answer
     }
   }
 
@@ -88,7 +99,7 @@ final class FacadeHost: Sendable {
     await proxy.refuse()
     await end()
     let facade = try make(direct)
-    begin(try Self.server(port: port, loop, facade, underWay), facade)
+    begin(try Self.server(port: port, loop, facade, underWay, echoes), facade)
     try await beforeAccepting()
     try await proxy.accept()
   }

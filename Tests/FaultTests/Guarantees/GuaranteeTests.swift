@@ -6,8 +6,9 @@ import Testing
 /// G1 to G10, for every service and under every fault: two services and a relay, people who talk at both, faults, and a
 /// comparison of what is there in the end with what was said.
 ///
-/// `make test` plays a part. `make fault` plays all (`FERRY_ROUNDS` seeds, for `FERRY_MINUTES` at most), with `FERRY_GUARANTEES` naming the document whose table it writes.
-/// To play a failed run again: `FERRY_FAULT="its fault" FERRY_PAIR="local and pusher" FERRY_SEED=its seed`.
+/// `make test` plays a part. `make fault` plays all (`FERRY_ROUNDS` seeds, for `FERRY_MINUTES` at most), with
+/// `FERRY_GUARANTEES` naming the document whose table it writes. To play a failed run again:
+/// `FERRY_FAULT="its fault" FERRY_PAIR="local and pusher" FERRY_SEED=its seed`.
 @Suite(.timeLimit(.minutes(240))) struct GuaranteeTests {
   private static let environment = ProcessInfo.processInfo.environment
   private static var isWhole: Bool { environment["FERRY_GUARANTEES"] != nil }

@@ -12,6 +12,29 @@ final class HookGate: Sendable {
     /// Webhooks to be treated so.
     var left = 0
     var done = 0
+    /// What came in, as it was handed on; the newest last.
+    var recorded: [Recorded] = []
+  }
+
+  /// A webhook as its service sent it, signature and all.
+  struct Recorded: Sendable {
+    let method: String
+    let target: String
+    let headers: HTTPHeaders
+    let body: [UInt8]
+
+    /// `onMessageAdded` and so on.
+    var event: String? {
+      let text = String(decoding: body, as: UTF8.self)
+      return text.split(separator: "&").first { $0.hasPrefix("EventType=") }.map { String($0.dropFirst(10)) }
+    }
+
+    func request(to relay: String) -> ClientRequest {
+      var request = ClientRequest(method: method, url: relay + target)
+      request.headers = headers
+      if !body.isEmpty { request.body = .bytes(body) }
+      return request
+    }
   }
 
   let server: HTTPServer
@@ -42,6 +65,9 @@ final class HookGate: Sendable {
       state.left = count
     }
   }
+
+  /// Every webhook so far.
+  var recorded: [Recorded] { state.withLock { $0.recorded } }
 
   /// How many webhooks were treated badly.
   var done: Int { state.withLock { $0.done } }
@@ -77,13 +103,19 @@ final class HookGate: Sendable {
   ) async throws -> HTTPResponse {
     guard let relay = state.withLock({ $0.relay }) else { return HTTPResponse(status: 503) }
     let query = request.rawQuery.isEmpty ? "" : "?" + request.rawQuery
-    var onward = ClientRequest(method: request.method, url: relay + request.path + query)
-    for name in ["X-Twilio-Signature", "Content-Type", "I-Twilio-Idempotency-Token"] {
-      if let value = request.headers[name] { onward.headers.set(name, value) }
-    }
-    if !body.isEmpty { onward.body = .bytes(body) }
-    let response = try await client.send(onward)
     var headers = HTTPHeaders()
+    for name in ["X-Twilio-Signature", "Content-Type", "I-Twilio-Idempotency-Token"] {
+      if let value = request.headers[name] { headers.set(name, value) }
+    }
+    let onward = Recorded(method: request.method, target: request.path + query, headers: headers, body: body)
+    if request.segments.first == "hooks" {
+      state.withLock { state in
+        state.recorded.append(onward)
+        if state.recorded.count > 1000 { state.recorded.removeFirst(500) }
+      }
+    }
+    let response = try await client.send(onward.request(to: relay))
+    headers = HTTPHeaders()
     if let type = response.headers["Content-Type"] { headers.set("Content-Type", type) }
     return HTTPResponse(
       status: response.status, headers: headers, body: .bytes(try await response.collect(upTo: 1 << 20)))

@@ -11,6 +11,9 @@ protocol Place: Sendable {
   /// What stands for the service in memory; nil elsewhere.
   var memory: MemoryProvider? { get }
 
+  /// What serves it; nil in memory.
+  var server: FacadeHost? { get }
+
   /// Writes that the service is carrying out now.
   var writesUnderWay: Int { get }
 
@@ -63,6 +66,7 @@ struct MemoryPlace: Place {
   private let provider = MemoryProvider()
 
   var proxy: FaultProxy? { nil }
+  var server: FacadeHost? { nil }
   var memory: MemoryProvider? { provider }
   var writesUnderWay: Int { 0 }
 

@@ -43,6 +43,7 @@ final class PusherPlace: Place {
   }
 
   var proxy: FaultProxy? { host.proxy }
+  var server: FacadeHost? { host }
   var memory: MemoryProvider? { nil }
   var writesUnderWay: Int { host.writesUnderWay }
 

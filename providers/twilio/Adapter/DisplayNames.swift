@@ -47,9 +47,14 @@ final class DisplayNames: Sendable {
     return name
   }
 
-  /// Told by a webhook.
-  func changed(_ identity: String, to name: String?) {
-    let entry = Entry(name: name.flatMap { $0.isEmpty ? nil : $0 }, expires: clock.now().advanced(by: Self.lifetime))
-    entries.withLock { $0[identity] = entry }
+  /// A webhook says that the name is another now. Which it is the service is asked when it is needed: a webhook carries no
+  /// time, and may be an old one that somebody sends again.
+  func mayHaveChanged(_ identity: String) {
+    let now = clock.now()
+    entries.withLock { entries in
+      guard var entry = entries[identity] else { return }
+      entry.expires = now
+      entries[identity] = entry
+    }
   }
 }

@@ -92,8 +92,8 @@ extension TwilioAdapter: WebhookReceiver {
     guard let run = current.withLock({ $0 }) else { return Self.later }
     isCalled.withLock { $0 = true }
     guard let event = WebhookEvent(form) else { return Self.done }
-    if case .userChanged(let identity, let name) = event {
-      names.changed(identity, to: name)
+    if case .userChanged(let identity) = event {
+      names.mayHaveChanged(identity)
       return Self.done
     }
     guard let door = run.door(of: form["ConversationSid"] ?? "") else {

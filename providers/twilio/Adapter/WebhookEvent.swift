@@ -11,7 +11,7 @@ enum WebhookEvent: Hashable, Sendable {
   case delivery(Receipt)
   /// The conversation was closed, reopened or deleted: look again.
   case conversationChanged
-  case userChanged(identity: String, name: String?)
+  case userChanged(identity: String)
 
   /// Nil for hooks before an action, which Ferry lets pass, and for all that is of no use to it.
   init?(_ form: Form) {
@@ -40,7 +40,7 @@ enum WebhookEvent: Hashable, Sendable {
     case "onConversationStateUpdated", "onConversationRemoved": self = .conversationChanged
     case "onUserUpdated":
       guard let identity = form["Identity"], !identity.isEmpty else { return nil }
-      self = .userChanged(identity: identity, name: form["FriendlyName"])
+      self = .userChanged(identity: identity)
     default: return nil
     }
   }

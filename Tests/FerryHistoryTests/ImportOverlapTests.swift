@@ -1,0 +1,73 @@
+import FerryCore
+import FerryHistory
+import FerryRuntime
+import FerryTestKit
+import Testing
+
+/// A batch is prepared while the one before it is written: what changes a message that is on its way finds it all the
+/// same, and a run that ends in between loses nothing.
+@Suite(.timeLimit(.minutes(5))) struct ImportOverlapTests {
+  /// Messages, edits and deletions of what was said shortly before, in this page or the last, and what must be there in
+  /// the end.
+  private static func story(_ random: inout SeededGenerator, count: Int) -> (records: [Record], texts: [String]) {
+    var records: [Record] = []
+    var texts: [(number: Int, text: String)] = []
+    for number in 0..<count {
+      records.append(ImportRig.message(number))
+      texts.append((number, "message \(number)"))
+      let index = texts.indices.suffix(Int.random(in: 1...40, using: &random)).first ?? 0
+      switch Int.random(in: 0..<10, using: &random) {
+      case 0:
+        records.append(ImportRig.edit(texts[index].number, "changed \(number)", revision: number + 1))
+        texts[index].text = "changed \(number)"
+      case 1:
+        records.append(ImportRig.delete(texts[index].number))
+        texts.remove(at: index)
+      default: break
+      }
+    }
+    return (records, texts.map(\.text))
+  }
+
+  @Test("runs that are ended at any write, and gone on with, write all of it once", arguments: 0..<8 as Range<UInt64>)
+  func interrupted(seed: UInt64) async throws {
+    var random = SeededGenerator(seed: seed)
+    let (records, texts) = Self.story(&random, count: 700)
+    let batch = [3, 16, 100, 500][Int(seed % 4)]
+    let rig = try ImportRig(MemoryProvider { $0.importing?.batch = batch })
+    let linked = Locked<[MessageID: Set<MessageID>]>([:])
+    var runs = 0
+    while true {
+      runs += 1
+      rig.provider.failNoMore()
+      let source = ListSource(records)
+      let isLast = runs > 6
+      if !isLast {
+        let hurdle = Int.random(in: 0..<max(700 / batch, 2), using: &random)
+        rig.provider.failNext(
+          1, .past, with: FerryError(.badCredentials, "No."), afterActing: hurdle % 2 == 0, after: hurdle)
+      }
+      do {
+        try await rig.run(
+          source,
+          linking: { written in
+            linked.withLock { linked in
+              for message in written { linked[message.id, default: []].formUnion(message.parts.map(\.id)) }
+            }
+          })
+        break
+      } catch let error as FerryError {
+        #expect(error.code == .badCredentials && !isLast)
+        // A page counts as done only once all of it is written.
+        let pages = source.settledCount.withLock { $0 }
+        #expect(pages * 500 <= rig.provider.events(in: ImportRig.room).count)
+      }
+    }
+    #expect(rig.messages.map(\.text) == texts)
+    let posted = rig.provider.events(in: ImportRig.room).count { if case .posted = $0.kind { true } else { false } }
+    #expect(posted == 700)
+    // The relay's links know every copy, also of what was changed while it was on its way.
+    #expect(linked.withLock { $0.count } == 700)
+    #expect(linked.withLock { $0.values.allSatisfy { $0.count == 1 } })
+  }
+}
