@@ -12,7 +12,7 @@ SWIFT_SOURCES := Sources providers Tests Package.swift
 WIDTH := SWT_EXPERIMENTAL_MAXIMUM_PARALLELIZATION_WIDTH=8
 # What measures runs alone.
 SPEED := Tests/browser/test_speed.py
-BROWSER_TESTS = .venv/bin/python -m pytest -n 2 Tests/browser --ignore $(SPEED) && .venv/bin/python -m pytest $(SPEED)
+BROWSER_TESTS = .venv/bin/python -m pytest -n 3 Tests/browser --ignore $(SPEED) && .venv/bin/python -m pytest $(SPEED)
 # Fast tests: no killing, no built commands, no foreign clients.
 QUICK := --skip '^FaultTests\.' --skip '^CommandTests\.'
 
