@@ -10,6 +10,9 @@ RELEASE := -c release --static-swift-stdlib
 SWIFT_SOURCES := Sources providers Tests Package.swift
 # Tests have limits of time, which more of them at once than the machine has cores for would run into.
 WIDTH := SWT_EXPERIMENTAL_MAXIMUM_PARALLELIZATION_WIDTH=8
+# What measures runs alone.
+SPEED := Tests/browser/test_speed.py
+BROWSER_TESTS = .venv/bin/python -m pytest -n 3 Tests/browser --ignore $(SPEED) && .venv/bin/python -m pytest $(SPEED)
 # Fast tests: no killing, no built commands, no foreign clients.
 QUICK := --skip '^FaultTests\.' --skip '^CommandTests\.'
 
@@ -30,12 +33,13 @@ install: build ## Install into PREFIX (default /usr/local), below DESTDIR
 	install -m 644 config/ferry.example.yaml config/demo.yaml config/ferry.schema.json LICENSE \
 	  '$(DESTDIR)$(PREFIX)/share/ferry/'
 
-test: setup-tests lint ## Check the style, build with warnings as errors, run all tests
+test: setup-browser lint ## Check the style, build with warnings as errors, run all tests, those in a browser among them
 	swift build --build-tests
 	$(WIDTH) swift test --skip-build --parallel --skip '^FaultTests\.'
 	$(WIDTH) swift test --skip-build --parallel --filter '^FaultTests\.'
 	FERRY_MEASURE=1 swift test --skip-build --filter MemoryTests
 	.venv/bin/python -m pytest Tests/peers
+	$(BROWSER_TESTS)
 
 test-quick: setup ## Run the unit tests
 	swift build --build-tests
@@ -65,7 +69,7 @@ bench: setup ## Measure; prints JSON
 
 test-browser: setup-browser ## Test the pages in a real browser
 	swift build --product ferry
-	.venv/bin/python -m pytest -n 2 Tests/browser
+	$(BROWSER_TESTS)
 
 screenshots: setup-browser ## Take pictures of the pages, into screenshots/
 	swift build --product ferry

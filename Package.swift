@@ -12,7 +12,7 @@ func module(
 func pageFiles(_ page: String) -> [Resource] {
   let files = [
     "chat": [
-      "chat.html", "actions.js", "chat.css", "composer.js", "drops.js", "extra.css", "icon.svg",
+      "chat.html", "actions.js", "chat.css", "composer.js", "drops.js", "early.js", "extra.css", "icon.svg",
       "jump.js", "log.js", "main.js", "mentions.js", "menu.js", "net.js", "notices.js", "outbox.js",
       "reading.js", "room.js", "rooms.js", "row.js", "search.js", "sign-in.js", "text.js", "timeline.js",
       "tray.js", "viewer.js", "words.js", "words-ja.js",

@@ -1,4 +1,5 @@
-/// Takes out of a page's file what only its readers need: the indentation, empty lines, and lines that are comments.
+/// Takes out of a page's file what only its readers need: the indentation, empty lines, lines that are comments, and
+/// spaces that mean nothing.
 ///
 /// Nothing else is touched, and lines stay lines, so that an error's line is one of the served file's. The files are
 /// written for it: no text of theirs goes over several lines, and a comment that begins a line ends one.
@@ -17,7 +18,7 @@ enum Compaction {
       } else if line.hasPrefix("/*") {
         isInComment = !line.hasSuffix("*/")
       } else if !line.isEmpty, !(kind == .script && line.hasPrefix("//")) {
-        kept.append(kind == .style ? tight(line) : String(line))
+        kept.append(kind == .style ? tight(line) : tightScript(line))
       }
     }
     return Array((kept.joined(separator: "\n") + "\n").utf8)
@@ -28,6 +29,23 @@ enum Compaction {
     while line.first == " " || line.first == "\t" { line.removeFirst() }
     while line.last == " " || line.last == "\t" || line.last == "\r" { line.removeLast() }
     return line
+  }
+
+  /// Without the spaces beside signs that need none. A line with a text or a regular expression in it stays as it is.
+  private static func tightScript(_ line: Substring) -> String {
+    guard !line.utf8.contains(where: { "'\"`/".utf8.contains($0) }) else { return String(line) }
+    let signs = Set("{}()[];,=<>?:&|*%!".utf8)
+    let bytes = Array(line.utf8)
+    var tight: [UInt8] = []
+    for (index, byte) in bytes.enumerated() {
+      let isSpace = byte == UInt8(ascii: " ")
+      if isSpace, tight.last.map(signs.contains) == true || index + 1 < bytes.count && signs.contains(bytes[index + 1])
+      {
+        continue
+      }
+      tight.append(byte)
+    }
+    return String(decoding: tight, as: UTF8.self)
   }
 
   /// Without the spaces that a style sheet does not need, outside of texts in quotation marks.

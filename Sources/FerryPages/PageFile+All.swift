@@ -10,6 +10,7 @@ extension PageFile {
     "/chat/chat.css": PageFile(.style, PackageResources.chat_css),
     "/chat/composer.js": PageFile(.script, PackageResources.composer_js),
     "/chat/drops.js": PageFile(.script, PackageResources.drops_js),
+    "/chat/early.js": PageFile(.script, PackageResources.early_js),
     "/chat/extra.css": PageFile(.style, PackageResources.extra_css),
     "/chat/icon.svg": PageFile(.picture, PackageResources.icon_svg),
     "/chat/jump.js": PageFile(.script, PackageResources.jump_js),

@@ -21,7 +21,22 @@ import Testing
         return 'a // b /* c';  // stays
       }
       """
-    #expect(compact(script, .script) == "function a() {\nreturn 'a // b /* c';  // stays\n}\n")
+    #expect(compact(script, .script) == "function a(){\nreturn 'a // b /* c';  // stays\n}\n")
+  }
+
+  @Test func aScriptLosesSpacesBesideSignsButNotThoseInTextsOrBetweenWords() {
+    let script = """
+      export const a = (b, c) => ({ ...b, d: c + -1 - +c }), e = a ? .5 : !a;
+      const f = ' ( ', g = / = /u, h = ` ; `;
+      for (const i of [1]) if (i in a && !e) return new (b.c ?? class { static j = 1 });
+      """
+    #expect(
+      compact(script, .script) == """
+        export const a=(b,c)=>({...b,d:c + -1 - +c}),e=a?.5:!a;
+        const f = ' ( ', g = / = /u, h = ` ; `;
+        for(const i of[1])if(i in a&&!e)return new(b.c??class{static j=1});
+
+        """)
   }
 
   @Test func aStyleLosesSpacesButNotThoseInTexts() {

@@ -171,6 +171,45 @@ import Testing
     }
   }
 
+  @Test func `a message in slices is one message`() async throws {
+    try await Self.playing { scene in
+      let data = #"{"ID":"long","sender":"pete","text":"\#(String(repeating: "long ", count: 900))"}"#
+      let parts = [data.prefix(2000), data.dropFirst(2000)]
+      for (index, part) in parts.enumerated().reversed() {
+        let slice =
+          #"{"id":"s","index":\#(index),"chunk":\#(JSONText.quoted(String(part))),"final":\#(index == 1)}"#
+        try await scene.service.trigger("chunked-new_message", on: "chatroom", data: slice)
+      }
+      guard case .posted(let message) = try await scene.next().kind else { throw FerryError(.internal, "nothing") }
+      #expect(message.text == String(repeating: "long ", count: 900) && message.author.name == "pete")
+    }
+  }
+
+  @Test func `who is on a presence channel is in the room`() async throws {
+    try await Self.playing { scene in
+      let early = try await scene.service.connect()
+      try await early.subscribe("presence-room", as: "u1")
+      try scene.view.watch("presence-room")
+      guard case .joined(let first) = try await scene.next().kind else { throw FerryError(.internal, "no join") }
+      #expect(first.member.id == "u1")
+      let late = try await scene.service.connect()
+      try await late.subscribe("presence-room", as: "u2")
+      guard case .joined(let second) = try await scene.next().kind else { throw FerryError(.internal, "no join") }
+      #expect(second.member.id == "u2")
+      late.send(#"{"event":"pusher:unsubscribe","data":{"channel":"presence-room"}}"#)
+      guard case .left(let gone) = try await scene.next().kind else { throw FerryError(.internal, "nobody left") }
+      #expect(gone.member.id == "u2")
+      #expect(try await scene.chat.members(of: "presence-room").map(\.id) == ["u1"])
+      // None of it is published: clients of the service have been told by the service itself.
+      _ = try await scene.posted("done", as: "1")
+      while true {
+        let frame = try unwrap(Frame(text: try await early.next()), "no frame")
+        #expect(!frame.event.hasPrefix("user_"))
+        if frame.event == "pusher_internal:member_removed" { break }
+      }
+    }
+  }
+
   @Test func `a channel that nobody looks at is not kept`() async throws {
     try await Self.playing { scene in
       try await scene.service.trigger("new_message", on: "other", data: #"{"ID":"1","sender":"a","text":"x"}"#)

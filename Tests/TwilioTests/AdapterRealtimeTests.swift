@@ -181,10 +181,11 @@ import Testing
 
   private static func with(
     clock: any FerryClock = SystemClock(), far: Observed<Far> = Observed(Far()), isRunning: Bool = true,
+    users: [String: String] = ["bob": "Bob"],
     _ body: @escaping @Sendable (AdapterRig, Observed<Far>) async throws -> Void
   ) async throws {
     let twilio = ScriptedTwilio()
-    twilio.state.update { $0.users = ["bob": "Bob"] }
+    twilio.state.update { $0.users = users }
     let handler: @Sendable (HTTPRequest) async -> HTTPResponse = { request in
       guard request.path == "/v3/wsconnect" else { return await twilio.handle(request) }
       return HTTPResponse(
@@ -272,6 +273,19 @@ import Testing
       try await rig.adapter.setTyping(Self.on())
       #expect(far.value.typed == [ScriptedTwilio.conversation])
       #expect(rig.twilio.requests("POST").map(\.path) == ["Conversations/lobby/Participants"])
+    }
+  }
+
+  @Test func `the identity that types gets a name once, unless it has one`() async throws {
+    for (name, given) in [("ferry", "Someone"), ("", "Someone"), ("The bridge", "The bridge")] {
+      let far = Observed(Far())
+      far.update { $0.typingCode = 403 }
+      try await Self.with(far: far, isRunning: false, users: ["ferry": name]) { rig, _ in
+        try await rig.adapter.setTyping(Self.on())
+        #expect(rig.twilio.state.value.users["ferry"] == given)
+        try await rig.adapter.join("lobby")
+        #expect(rig.twilio.requests("GET").count { $0.path == "Users/ferry" } == 1)
+      }
     }
   }
 

@@ -135,6 +135,10 @@ final class ScriptedTwilio: Sendable {
     case ("GET", "Users", 2):
       guard let name = state.users[path[1]] else { return missing }
       return .json(["identity": .string(path[1]), "friendly_name": .string(name)] as JSONValue)
+    case ("POST", "Users", 2):
+      let name = request.form["FriendlyName"] ?? ""
+      state.users[path[1]] = name
+      return .json(["identity": .string(path[1]), "friendly_name": .string(name)] as JSONValue)
     case ("GET", "Configuration", 1):
       return .json(["default_chat_service_sid": .string(service)] as JSONValue)
     case ("GET", "Configuration", 2): return .json(["post_webhook_url": .null] as JSONValue)

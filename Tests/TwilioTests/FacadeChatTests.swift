@@ -41,6 +41,11 @@ private let lobby: ChannelID = "lobby"
     #expect(try await rig.get("Conversations/kitchen/Participants/ada").code == 50432)
     try await rig.post("Conversations/kitchen/Participants", [("Identity", "bob")])
     #expect(try await rig.chat.members(of: "kitchen").map(\.id) == ["bob"])
+    // Whom a relay adds under an id goes by the name that the relay tells.
+    try await rig.post(
+      "Conversations/kitchen/Participants",
+      [("Identity", "app:kay"), ("Attributes", #"{"ferry":{"bridge":"lobby","name":"Kay"}}"#)])
+    #expect(try await rig.chat.members(of: "kitchen").map(\.name).contains("Kay"))
   }
 
   @Test func `marks move both ways`() async throws {

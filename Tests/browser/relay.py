@@ -183,6 +183,12 @@ relay:
         finally:
             database.close()
 
+    def age(self, seconds):
+        """What waits was accepted so much earlier: nobody has to wait with it."""
+        def change(database):
+            database.execute("UPDATE events SET accepted = accepted - ?", (seconds * 1000,))
+        self.with_journal(change)
+
     def bury(self, count, reason=lambda number: f"bad_request: number {number} is refused", key="dead-{}", first=0):
         """Dead letters to site:chatroom: events like one that was received, under names of their own."""
         def change(database):

@@ -52,6 +52,8 @@ def test_everything_can_be_done_with_the_keyboard_alone(people, service, room):
     press("Enter")
     expect(page.locator(".row .text").last).to_have_text("Message deleted")
     eventually(page, "document.activeElement.classList.contains('row')")
+    press("Home")
+    expect(row(page, "hello")).to_be_focused()
     press("Escape")
     expect(field(page)).to_be_focused()
 

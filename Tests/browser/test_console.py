@@ -58,8 +58,11 @@ def test_an_outage_is_an_account_error_and_a_lane_that_grows_older(desk, relayed
     expect(lane.locator("td[data-title='Pending']")).to_have_text("4")
     expect(lane.locator("td[data-title='Next attempt']")).to_have_text(re.compile(r"^(now|in \d+)"))
     expect(lane.locator(".reason")).to_have_text(re.compile("does not accept connections"))
-    # After half a minute the age alone is a warning.
+    # After half a minute the age alone is a warning, after five minutes an error.
+    relayed.age(30)
     expect(lane.locator(".state")).to_have_text("Warning", timeout=LONG)
+    relayed.age(300)
+    expect(lane.locator(".state")).to_have_text("Error", timeout=LONG)
     assert rows(page).first.inner_text().find("site:chatroom") >= 0
 
     relayed.start_pusher()
@@ -68,8 +71,11 @@ def test_an_outage_is_an_account_error_and_a_lane_that_grows_older(desk, relayed
 
 
 def test_after_fifteen_seconds_of_silence_everything_is_unknown(desk, relayed):
-    page = desk.open(relayed)
+    page = desk.page()
+    page.clock.install()
+    desk.open(relayed, page=page)
     relayed.relay.pause()
+    page.clock.fast_forward(15_500)
     expect(page.locator(".verdict")).to_have_text("Nothing heard from the relay", timeout=LONG)
     expect(page.locator(".verdict")).to_have_class("verdict unknown")
     expect(page.locator(".fresh")).to_have_text(re.compile(r"^Last heard \d+ s ago"))
@@ -86,8 +92,11 @@ def test_after_fifteen_seconds_of_silence_everything_is_unknown(desk, relayed):
 
 
 def test_a_relay_that_starts_again_is_followed_again(desk, relayed):
-    page = desk.open(relayed)
+    page = desk.page()
+    page.clock.install()
+    desk.open(relayed, page=page)
     relayed.relay.stop()
+    page.clock.fast_forward(15_500)
     expect(page.locator(".verdict")).to_have_class("verdict unknown", timeout=LONG)
     relayed.start_relay()
     live(page)

@@ -129,15 +129,15 @@ def test_what_somebody_is_at_does_not_move(desk, dead):
 
 
 def test_a_lane_that_is_focused_keeps_its_place(desk, relayed):
+    message = relayed.say("first")
+    relayed.eventually(lambda: relayed.settled(message), "settled")
     page = desk.open(relayed, "lanes")
     expect(rows(page)).to_have_count(2)
     first = rows(page).first.get_by_role("link")
     assert first.inner_text() == "lobby → here:lobby"
     first.focus()
     top = first.bounding_box()["y"]
-    relayed.pusher.stop()
-    relayed.say("unheard")
-    expect(rows(page).nth(1).locator("td[data-title='Pending']")).to_have_text("1", timeout=LONG)
+    relayed.bury(1)
     expect(rows(page).nth(1).locator(".state")).to_have_text("Warning", timeout=LONG)
     assert rows(page).first.get_by_role("link").inner_text() == "lobby → here:lobby"
     assert abs(first.bounding_box()["y"] - top) < 1

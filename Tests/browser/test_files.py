@@ -61,6 +61,26 @@ def test_a_pasted_picture_is_attached_and_not_sent(people, service, room):
     expect(page.locator(".upload")).to_have_count(0)
 
 
+def test_the_clipboards_own_pictures_and_texts(people, service, room):
+    page = people.page()
+    page.context.grant_permissions(["clipboard-read", "clipboard-write"])
+    people.enter(room, page=page)
+    copy = """async ([bytes, text]) => {
+      const parts = { 'image/png': new Blob([new Uint8Array(bytes)], { type: 'image/png' }) };
+      if (text) parts['text/plain'] = new Blob([text], { type: 'text/plain' });
+      await navigator.clipboard.write([new ClipboardItem(parts)]);
+      document.querySelector('.composer textarea').focus();
+    }"""
+    page.evaluate(copy, [list(png(8, 8)), "words and a picture of them"])
+    page.keyboard.press("Control+V")
+    expect(field(page)).to_have_value("words and a picture of them")
+    expect(page.locator(".upload")).to_have_count(0)
+    page.evaluate(copy, [list(png(8, 8)), ""])
+    page.keyboard.press("Control+V")
+    expect(page.locator(".upload")).to_contain_text("picture-")
+    assert field(page).input_value() == "words and a picture of them" and texts(page) == []
+
+
 def test_a_dropped_file_is_attached_wherever_it_falls(people, room, tmp_path):
     page = people.enter(room)
     file = tmp_path / "dropped.png"

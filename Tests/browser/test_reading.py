@@ -143,12 +143,46 @@ def test_a_room_opens_at_its_unread_line_which_stays(people, service, room):
     eventually(page, lambda: service.reads(room).get(("bob", "read")) == messages[59]["id"], "the mark")
     scroll(page, page.locator("#log").evaluate("(log) => log.scrollTop - 1200"))
     expect(page.locator(".unread-line")).to_have_count(1)
-    service.post(room, "seen arriving")
+    # What is seen arriving is not unread when one comes back.
+    scroll(page, 1e6)
+    last = service.post(room, "seen arriving")
+    expect(row(page, "seen arriving")).to_be_in_viewport()
+    eventually(page, lambda: service.reads(room).get(("bob", "read")) == last["id"], "the mark")
     other = next_room(service, room)
     page.locator(f"[data-room='{other}']").click()
     people.ready(page)
     page.locator(f"[data-room='{room}']").click()
-    expect(row(page, "seen arriving")).to_be_visible()
+    expect(row(page, "seen arriving")).to_be_in_viewport()
+    expect(page.locator(".unread-line")).to_have_count(0)
+
+
+def test_a_few_unread_messages_are_all_in_view(people, service, room):
+    messages = service.fill(room, 60)
+    service.mark(room, "bob", messages[54])
+    page = people.enter(room)
+    expect(page.locator(".unread-line")).to_be_in_viewport()
+    assert at_bottom(page)
+    eventually(page, lambda: service.reads(room).get(("bob", "read")) == messages[59]["id"], "the mark")
+    expect(page.locator(".unread-line")).to_be_in_viewport()
+
+
+def test_marks_are_sent_once_a_second_at_most(people, service, room):
+    page = people.enter(room)
+    page.evaluate("""() => {
+      window.marks = [];
+      const original = window.fetch;
+      window.fetch = (url, options) => {
+        if (options?.method === 'PUT' && String(url).includes('/reads/')) marks.push(performance.now());
+        return original(url, options);
+      };
+    }""")
+    last = None
+    for number in range(12):
+        last = service.post(room, f"news {number}")
+        expect(row(page, f"news {number}")).to_be_visible()
+    eventually(page, lambda: service.reads(room).get(("bob", "read")) == last["id"], "the mark")
+    times = page.evaluate("marks")
+    assert all(later - earlier > 990 for earlier, later in zip(times, times[1:])), times
 
 
 def next_room(service, room):

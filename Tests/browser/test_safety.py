@@ -2,7 +2,7 @@
 import urllib.parse
 
 import pytest
-from acts import choose, eventually, expect, field, picture, png, row, say, sent, texts
+from acts import choose, eventually, expect, field, picture, png, row, say, scroll, sent, texts
 
 MARKUP = '<img src=x onerror="window.broken=1"><script>window.broken=1</script>'
 VIOLATIONS = """
@@ -173,6 +173,8 @@ def test_stacked_marks_are_clipped_and_long_bodies_fold(people, service, room):
     service.post(room, "after")
     service.post(room, "long " * 12_000)
     page = people.enter(room)
+    scroll(page, 0)
+    expect(page.locator(".row")).to_have_count(4)
     overflow = page.locator(".text").nth(1).evaluate("(text) => getComputedStyle(text).overflowY")
     assert overflow == "clip"
     assert page.locator(".row").nth(1).evaluate("(row) => row.getBoundingClientRect().height") < 120

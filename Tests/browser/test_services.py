@@ -37,7 +37,7 @@ class Start:
         return [(name, pane) for name, pane in self.panes.items() if name != title]
 
 
-@pytest.mark.timeout(300)
+@pytest.mark.timeout(600)
 def test_what_is_done_in_one_pane_appears_in_the_others(people, demo, room):
     start = Start(people, demo)
     for number, title in enumerate(PANES):
@@ -48,7 +48,7 @@ def test_what_is_done_in_one_pane_appears_in_the_others(people, demo, room):
         for other, view in start.others(title):
             expect(view.locator(".typing"), f"{title}: typing in {other}").to_have_text(
                 # Twilio lets nobody type for somebody else.
-                "ferry is typing…" if other == "Twilio" else f"{name} is typing…")
+                "Someone is typing…" if other == "Twilio" else f"{name} is typing…")
         field(pane).press("Enter")
         sent(pane, text)
         for other, view in start.others(title):
@@ -68,7 +68,7 @@ def test_what_is_done_in_one_pane_appears_in_the_others(people, demo, room):
         assert found == [f"{room} from {title}, edited" for title in PANES]
 
 
-@pytest.mark.timeout(300)
+@pytest.mark.timeout(600)
 def test_a_picture_appears_in_every_pane(people, demo, room):
     start = Start(people, demo)
     for number, title in enumerate(PANES):
@@ -84,7 +84,7 @@ def test_a_picture_appears_in_every_pane(people, demo, room):
             assert size == [40 + number, 30], (title, name)
 
 
-@pytest.mark.timeout(300)
+@pytest.mark.timeout(600)
 def test_deletes_and_reactions_cross_where_the_services_have_them(people, demo, room):
     start = Start(people, demo)
     pane = start.panes["Pusher"]
@@ -108,7 +108,7 @@ def test_nobody_who_joins_is_shown_as_a_message(people, demo, room):
         assert not [text for text in texts(view) if re.search(r"^(\w+ )?joined$", text)]
 
 
-@pytest.mark.timeout(300)
+@pytest.mark.timeout(600)
 def test_twilios_library_talks_with_the_page(people, demo, room):
     twilio = TwilioSide(demo)
     page = people.enter("lobby", name="ada", base=demo.urls["local"], token="demo-token")
@@ -130,7 +130,7 @@ def test_twilios_library_talks_with_the_page(people, demo, room):
     expect(row(page, f"{room} from the library, edited")).to_have_count(0)
 
 
-@pytest.mark.timeout(300)
+@pytest.mark.timeout(600)
 def test_pushers_libraries_talk_with_the_page(people, demo, room):
     client = PusherSide(demo)
     page = people.enter("lobby", name="ada", base=demo.urls["local"], token="demo-token")
@@ -178,7 +178,34 @@ def upload(demo, data):
     return answer["sha256"]
 
 
-@pytest.mark.timeout(300)
+@pytest.mark.timeout(600)
+def test_two_browsers_and_three_libraries_share_one_conversation(people, demo, room):
+    twilio, pusher, backendless = TwilioSide(demo), PusherSide(demo), BackendlessSide(demo)
+    ada = people.enter("lobby", name="ada", base=demo.urls["local"], token="demo-token")
+    bob = people.enter("lobby", name="bob", base=demo.urls["local"], token="demo-token")
+    say(ada, f"{room} from ada")
+    expect(row(bob, f"{room} from ada")).to_have_count(1)
+    say(bob, f"{room} from bob")
+    expect(row(ada, f"{room} from bob")).to_have_count(1)
+    twilio.post("tess", f"{room} from tess")
+    pusher.trigger("new_message", {"ID": f"{room}-p", "sender": "pete", "text": f"{room} from pete"})
+    backendless.post("bea", f"{room} from bea")
+    everybody = [f"{room} from {name}" for name in ("ada", "bob", "tess", "pete", "bea")]
+    for page in (ada, bob):
+        for text in everybody:
+            expect(row(page, text)).to_have_count(1)
+    for text in everybody:
+        eventually(ada, lambda: twilio.bodies().count(text) == 1, f"{text} at Twilio")
+        eventually(ada, lambda: len(pusher.heard("new_message", text=text)) == 1, f"{text} at Pusher")
+        eventually(ada, lambda: backendless.heard(text), f"{text} at Backendless")
+    # Everybody saw the same, and nothing came round twice.
+    assert [text for text in texts(ada) if room in text] == [text for text in texts(bob) if room in text]
+    assert sorted(text for text in texts(ada) if room in text) == sorted(everybody)
+    pusher.close()
+    backendless.close()
+
+
+@pytest.mark.timeout(600)
 def test_socket_ios_client_hears_the_page_and_is_heard(people, demo, room):
     client = BackendlessSide(demo)
     page = people.enter("lobby", name="ada", base=demo.urls["local"], token="demo-token")

@@ -1,4 +1,5 @@
-"""How fast it is and how much it needs. Numbers are printed; limits are wide, for machines differ."""
+"""How fast it is and how much it needs. Numbers are printed (-s); limits of time are ten times as wide as what a machine
+that does nothing else keeps to, for machines differ. Run alone."""
 import json
 import re
 import statistics
@@ -65,24 +66,27 @@ def test_the_first_message_is_there_soon_and_little_is_loaded(people, service, r
     assert asked + 1 <= 20, list(sizes)
     assert own < 100_000, code
     assert shifts < 0.02
-    assert min(times) < 1500
+    assert min(times) < 3000
 
 
 def test_the_first_load_on_a_slow_line(people, service, room):
     service.fill(room, 60)
-    page = people.page()
-    page.add_init_script(FIRST)
-    tools = page.context.new_cdp_session(page)
-    tools.send("Network.enable")
-    tools.send("Network.emulateNetworkConditions", {
-        "offline": False, "latency": 150, "downloadThroughput": 200_000, "uploadThroughput": 200_000})
-    people.enter(room, page=page)
-    took = page.evaluate("shown")
-    print(f"\nfirst message after {took:.0f} ms at 1.6 Mbit/s and 150 ms")
-    assert took < 6000
+    times = []
+    # The best of three: what else the machine did meanwhile is not the page's.
+    while len(times) < 3 and min(times, default=9999) > 2500:
+        page = people.page()
+        page.add_init_script(FIRST)
+        tools = page.context.new_cdp_session(page)
+        tools.send("Network.enable")
+        tools.send("Network.emulateNetworkConditions", {
+            "offline": False, "latency": 150, "downloadThroughput": 200_000, "uploadThroughput": 200_000})
+        people.enter(room, page=page)
+        times.append(page.evaluate("shown"))
+    print(f"\nfirst message after {min(times):.0f} ms at 1.6 Mbit/s and 150 ms")
+    assert min(times) < 25_000
 
 
-@pytest.mark.timeout(240)
+@pytest.mark.timeout(600)
 def test_ten_thousand_messages_scroll_smoothly_in_bounded_memory(people, service, room):
     service.fill(room, 10_000)
     page = people.enter(room)
@@ -114,12 +118,12 @@ def test_ten_thousand_messages_scroll_smoothly_in_bounded_memory(people, service
           f"95% {times[int(len(times) * 0.95)]:.1f} ms, longest {times[-1]:.0f} ms; at most {frames['most']} rows; "
           f"heap {heap:.1f} MB, listeners {small['JSEventListeners']:.0f} -> {many['JSEventListeners']:.0f}, "
           f"nodes {many['Nodes']:.0f}, process {renderer_bytes(page) / 1e6:.0f} MB")
-    assert renderer_bytes(page) < 250e6
+    assert renderer_bytes(page) < 150e6
     assert frames["most"] <= 300
     assert heap < 30
     assert many["JSEventListeners"] <= small["JSEventListeners"] + 20
     assert many["Nodes"] < 12_000
-    assert statistics.median(times) < 120
+    assert statistics.median(times) < 167
     # Jumping anywhere draws what is there.
     for part in (0.2, 0.9, 0.5, 1):
         scroll(page, page.locator("#log").evaluate(f"(log) => log.scrollHeight * {part} - 300"))
@@ -136,6 +140,9 @@ def test_a_burst_of_messages_leaves_the_page_usable(people, service, room):
       window.longest = 0;
       new PerformanceObserver((list) => list.getEntries().forEach((entry) => longest = Math.max(longest, entry.duration)))
         .observe({ type: 'longtask' });
+      window.keys = [];
+      new PerformanceObserver((list) => keys.push(...list.getEntries().filter((entry) => entry.name === 'keydown')
+        .map((entry) => entry.duration))).observe({ type: 'event', durationThreshold: 16 });
     }""")
     for start in range(0, 400, 20):
         service.post_many(room, [{"author": {"id": f"user {number % 7}"}, "text": f"burst {number}"}
@@ -143,7 +150,10 @@ def test_a_burst_of_messages_leaves_the_page_usable(people, service, room):
         field(page).press("a")
     expect(row(page, "burst 399")).to_be_visible(timeout=PATIENCE)
     eventually(page, lambda: at_bottom(page))
-    print(f"\nthe longest task in a burst of 400 messages took {page.evaluate('longest'):.0f} ms")
+    keys = page.evaluate("keys") or [0]
+    print(f"\nthe longest task in a burst of 400 messages took {page.evaluate('longest'):.0f} ms; of 20 keys, {len(keys)} were "
+          f"shown later than after 16 ms, half of them within {statistics.median(keys):.0f} ms, the last after {max(keys):.0f} ms")
     assert page.evaluate("longest") < 1000
+    assert statistics.median(keys) < 500
     assert field(page).input_value() == "a" * 20
     assert page.locator(".row").count() <= 300

@@ -123,21 +123,28 @@ def test_echo_and_answer_in_either_order_leave_one_row(people, service, room, is
     page.unroute_all(behavior="ignoreErrors")
 
 
+def hurry(page):
+    """Presses Retry, unless the page has tried again by itself meanwhile."""
+    page.evaluate("document.querySelector('.resend')?.click()")
+
+
 def test_a_lost_answer_does_not_send_twice(people, service, room):
     page = people.page()
     page.add_init_script("window.WebSocket = class { close() {} send() {} };")
     people.enter(room, page=page)
     lost = []
     def lose(route):
-        route.fetch()
-        lost.append(route.request.post_data)
+        if not lost:
+            route.fetch()
+        lost.append(json.loads(route.request.post_data)["client_id"])
         route.abort()
-    page.route(POSTS, lose, times=1)
+    page.route(POSTS, lose)
     say(page, "only once")
     expect(page.locator(".row.waiting .failure")).to_contain_text("Not sent yet")
-    page.locator(".resend").click()
+    page.unroute(POSTS)
+    hurry(page)
     sent(page, "only once")
-    assert len(lost) == 1
+    assert len(set(lost)) == 1
     assert [each["text"] for each in service.messages(room)] == ["only once"]
 
 
@@ -181,7 +188,7 @@ def test_what_was_not_sent_survives_a_reload(people, service, room):
     people.ready(page)
     expect(row(page, "later")).to_have_count(1)
     page.unroute(POSTS)
-    page.locator(".resend").click()
+    hurry(page)
     sent(page, "later")
     assert [each["text"] for each in service.messages(room)] == ["later"]
 

@@ -4,8 +4,9 @@
 // drawn. Whatever changes, the row at the upper edge stays where it is; at the bottom, the bottom does.
 
 const ESTIMATE = 72;
-/** Pixels drawn beyond either edge. */
+/** Pixels drawn beyond either edge; less until somebody scrolls, so that what is in view is there sooner. */
 const AROUND = 900;
+const AROUND_AT_FIRST = 200;
 const MOST_ROWS = 300;
 const NEAR_BOTTOM = 40;
 const NEAR_TOP = 600;
@@ -20,6 +21,7 @@ export class Log {
   #anchor;
   #frame;
   #isPrinting = false;
+  #around = AROUND;
   #drawRow;
   #on;
 
@@ -55,6 +57,7 @@ export class Log {
     for (const row of this.#elements.keys()) this.#remove(row);
     this.sticks = true;
     this.#anchor = undefined;
+    this.#around = AROUND_AT_FIRST;
     this.draw();
   }
 
@@ -166,8 +169,8 @@ export class Log {
   #range(tops, top, height) {
     const count = this.#rows.length;
     if (this.#isPrinting) return [0, count];
-    let start = search(tops, top - AROUND);
-    let end = Math.min(count, search(tops, top + height + AROUND) + 1);
+    let start = search(tops, top - this.#around);
+    let end = Math.min(count, search(tops, top + height + this.#around) + 1);
     if (end - start > MOST_ROWS) {
       start = Math.max(start, search(tops, top) - 60);
       end = Math.min(end, start + MOST_ROWS);
@@ -242,10 +245,11 @@ export class Log {
   #scrolled() {
     const view = this.scroller;
     this.sticks = !this.#isPrinting && view.scrollHeight - view.scrollTop - view.clientHeight <= NEAR_BOTTOM;
+    if (!this.sticks) this.#around = AROUND;
     this.#remember();
     const { tops, isFirst, isLast } = this.#drawn;
-    const isShort = !isFirst && view.scrollTop - tops[0] < AROUND / 2
-      || !isLast && tops.at(-1) - view.scrollTop - view.clientHeight < AROUND / 2;
+    const isShort = !isFirst && view.scrollTop - tops[0] < this.#around / 2
+      || !isLast && tops.at(-1) - view.scrollTop - view.clientHeight < this.#around / 2;
     if (isShort) this.#schedule();
     this.#ask();
     this.#on.moved();

@@ -28,8 +28,8 @@ export class Api {
     if (body !== undefined) headers['Content-Type'] = 'application/json';
     let response;
     try {
-      response = await fetch(url, {
-        method, headers, body: body === undefined ? undefined : JSON.stringify(body), cache: 'no-store', ...options });
+      response = await (method === 'GET' && this.#early(url) || fetch(url, {
+        method, headers, body: body === undefined ? undefined : JSON.stringify(body), cache: 'no-store', ...options }));
     } catch (error) {
       if (error.name === 'AbortError') throw error;
       throw new ApiError(0, 'network', error.message);
@@ -41,6 +41,13 @@ export class Api {
     const { error = {} } = await response.json().catch(() => ({}));
     if (response.status === 401) this.onUnauthorized();
     throw new ApiError(response.status, error.code ?? 'unknown', error.message ?? response.statusText);
+  }
+
+  /** What was asked for before there was this: good once, and for the same question. */
+  #early(url) {
+    const { early } = window;
+    window.early = undefined;
+    return early?.url === url && early.token === this.token ? early.answer : undefined;
   }
 
   /** All rooms, page by page, the sequence up to which they are told, and the user the token is bound to. */

@@ -11,7 +11,7 @@ export function showSignIn({ name = '', room = 'lobby', token = '' }, problem = 
     h('img', { src: '/chat/icon.svg', alt: '', width: '64', height: '64' }),
     h('h1', {}, t('signInTo', location.host)),
     input('name', name ?? '', { required: true, maxlength: '80', autocomplete: 'nickname' }),
-    input('token', token ?? '', { required: true, type: 'password', autocomplete: 'off' }),
+    input('token', token ?? '', { required: true, type: 'password', autocomplete: 'off', placeholder: t('tokenFrom') }),
     input('room', room, { maxlength: '80', autocomplete: 'off' }),
     h('p', { class: 'error', role: 'alert' }, problem),
     h('button', { class: 'primary' }, t('signIn')));

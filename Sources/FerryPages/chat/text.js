@@ -121,18 +121,25 @@ function target(link) {
 }
 
 let emoji;
-try {
-  emoji = new RegExp('^\\p{RGI_Emoji}$', 'v');
-} catch {
-  emoji = /^\p{Extended_Pictographic}[\p{M}\p{Emoji_Modifier}\u200D\p{Extended_Pictographic}]*$/u;
+
+/** Whether a character as people count them is an emoji. The expression takes long to make, so it is made when needed. */
+function isEmoji(character) {
+  if (!/[^\p{ASCII}\p{L}]/u.test(character)) return false;
+  try {
+    emoji ??= new RegExp('^\\p{RGI_Emoji}$', 'v');
+  } catch {
+    emoji = /^\p{Extended_Pictographic}[\p{M}\p{Emoji_Modifier}\u200D\p{Extended_Pictographic}]*$/u;
+  }
+  return emoji.test(character);
 }
+
 const graphemes = new Intl.Segmenter(lang, { granularity: 'grapheme' });
 
 /** Whether a text is one to three emoji and nothing else. */
 export function isEmojiOnly(text) {
   const compact = text.length > 120 ? '' : text.replace(/\s/gu, '');
   const parts = [...graphemes.segment(compact)];
-  return parts.length > 0 && parts.length <= 3 && parts.every((part) => emoji.test(part.segment));
+  return parts.length > 0 && parts.length <= 3 && parts.every((part) => isEmoji(part.segment));
 }
 
 /** The first characters of a text, never half of one. */

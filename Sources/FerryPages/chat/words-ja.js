@@ -5,6 +5,7 @@ export const ja = {
   signInTo: (host) => `${host} にサインイン`,
   name: '名前',
   token: 'トークン',
+  tokenFrom: 'サーバーの管理者から受け取ったもの',
   room: 'ルーム',
   wrongToken: 'このトークンは使えません。',
   noServer: 'サーバーに接続できません。',

@@ -5,6 +5,7 @@ const en = {
   signInTo: (host) => `Sign in to ${host}`,
   name: 'Your name',
   token: 'Token',
+  tokenFrom: 'From whoever runs this server',
   room: 'Room',
   wrongToken: 'This token is not known here.',
   noServer: 'The server cannot be reached.',

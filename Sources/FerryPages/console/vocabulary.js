@@ -264,7 +264,7 @@ const ja = {
   oldest: '最古の待ち時間',
   next: '次の試行',
   now: '今',
-  inTime: (age) => `${age} 後`,
+  inTime: (age) => `${age}後`,
   waiting: '元メッセージ待ち',
   deadShort: '不能',
   gaps: '本日の欠落',

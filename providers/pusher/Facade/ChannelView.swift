@@ -20,6 +20,14 @@ package final class ChannelView: Sendable {
     let userID: String?
   }
 
+  /// What the view is told, in order.
+  enum News: Sendable {
+    case event(Heard)
+    case member(PresenceList.Member, channel: String, isThere: Bool)
+    /// Somebody looks at the channel now.
+    case watched(String)
+  }
+
   private struct State {
     var channels: Set<String> = []
     /// Scheme, host and port under which people reach this facade.
@@ -33,7 +41,7 @@ package final class ChannelView: Sendable {
   let logger: Logger
   let metrics: Metrics?
   private let state = Locked(State())
-  private let queue = BoundedChannel<Heard>(capacity: 1000)
+  private let queue = BoundedChannel<News>(capacity: 1000)
   /// Told once what is written in rooms is followed.
   let isFollowing = BoundedChannel<Void>(capacity: 1)
   private let mostMessages: Int
@@ -64,11 +72,11 @@ package final class ChannelView: Sendable {
   /// Keeps what happens on a channel from now on.
   package func watch(_ channel: String) {
     guard let name = ChannelName(service: channel), !name.isEncrypted else { return }
-    let isFull = state.withLock { state in
-      guard state.channels.count < Self.mostChannels else { return !state.channels.contains(channel) }
-      state.channels.insert(channel)
-      return false
+    let (isFull, isNew) = state.withLock { state in
+      guard state.channels.count < Self.mostChannels else { return (!state.channels.contains(channel), false) }
+      return (false, state.channels.insert(channel).inserted)
     }
+    if isNew, name.isPresence { offer(.watched(channel)) }
     if isFull { logger.warning("\(Self.mostChannels) channels are looked at already: \(channel) is not shown") }
   }
 
@@ -94,27 +102,51 @@ package final class ChannelView: Sendable {
   /// Called with every event, in order. Never waits.
   func heard(_ name: String, on channel: ChannelName, _ data: String, userID: String? = nil) {
     guard isWatched(channel.text) else { return }
-    let heard = Heard(name: name, channel: channel.text, data: data, userID: userID)
-    if queue.offer(heard) == .full { metrics?.add(to: "ferry_pusher_facade_view_drops_total") }
+    offer(.event(Heard(name: name, channel: channel.text, data: data, userID: userID)))
   }
 
-  /// Until cancelled. `publish` puts an event on its channel for everybody but this view.
+  /// Somebody has come to a presence channel, or has gone. Never waits.
+  func heard(_ coming: Hub.Coming) {
+    guard isWatched(coming.channel) else { return }
+    offer(.member(coming.member, channel: coming.channel, isThere: coming.isThere))
+  }
+
+  private func offer(_ news: News) {
+    if queue.offer(news) == .full { metrics?.add(to: "ferry_pusher_facade_view_drops_total") }
+  }
+
+  /// Until cancelled. `publish` puts an event on its channel for everybody but this view; `members` says who is on a
+  /// presence channel.
   @concurrent
-  func run(_ publish: @escaping @Sendable (PublishedEvent) async throws(FerryError) -> Void) async {
+  func run(
+    members: @escaping @Sendable (String) -> [PresenceList.Member],
+    _ publish: @escaping @Sendable (PublishedEvent) async throws(FerryError) -> Void
+  ) async {
     // Those that were looked at before a restart.
     for room in (try? await chat.rooms(limit: Self.mostChannels)) ?? [] { watch(room.id.rawValue) }
     await withDiscardingTaskGroup { group in
-      group.addTask { await self.listen() }
+      group.addTask { await self.listen(members) }
       group.addTask { await self.tell(publish) }
     }
   }
 
-  private func listen() async {
+  private func listen(_ members: @Sendable (String) -> [PresenceList.Member]) async {
     let reader = EventReader(profile)
     var memory = MessageMemory()
+    var chunks = ChunkAssembly()
     var count: [String: Int] = [:]
-    while let heard = await queue.next() {
-      let frame = Frame(event: heard.name, channel: heard.channel, data: .text(heard.data), userID: heard.userID)
+    while let news = await queue.next() {
+      let heard: Heard
+      switch news {
+      case .event(let event): heard = event
+      case .member(let member, let channel, let isThere):
+        await keep(member, in: ChannelID(channel), isThere: isThere)
+        continue
+      case .watched(let channel):
+        for member in members(channel) { await keep(member, in: ChannelID(channel), isThere: true) }
+        continue
+      }
+      guard let frame = whole(heard, &chunks) else { continue }
       let readings = reader.read(
         frame, in: ChannelID(heard.channel), unique: Crypto.randomHex(bytes: 12), now: clock.now(), memory: &memory)
       for reading in readings { await keep(reading, in: ChannelID(heard.channel)) }

@@ -47,6 +47,7 @@ extension Hub {
       let data = #"{"user_id":\#(JSONText.quoted(member.id)),"user_info":\#(member.info)}"#
       deliver(FrameText.event("pusher_internal:member_added", channel: name, data: data), to: name, except: id)
       notices.added(member.id, to: name)
+      note(member, on: name, isThere: true)
     }
     countChanged(name, now: now)
   }
@@ -63,6 +64,7 @@ extension Hub {
       let data = #"{"user_id":\#(JSONText.quoted(userID))}"#
       deliver(FrameText.event("pusher_internal:member_removed", channel: channel, data: data), to: channel)
       notices.removed(userID, from: channel, now: now)
+      note(PresenceList.Member(id: userID, info: "{}"), on: channel, isThere: false)
     }
     countChanged(channel, now: now)
     if rooms[channel]?.subscribers.isEmpty == true {
@@ -70,6 +72,10 @@ extension Hub {
       notices.vacated(channel, now: now)
     }
     return true
+  }
+
+  private mutating func note(_ member: PresenceList.Member, on channel: String, isThere: Bool) {
+    if notesComings { comings.append(Coming(channel: channel, member: member, isThere: isThere)) }
   }
 
   /// Whether one more user would be more than a presence channel takes.

@@ -37,6 +37,13 @@ struct Hub: Sendable {
     var watched: [String] = []
   }
 
+  /// A user's first connection to a presence channel, or the end of the last.
+  struct Coming: Sendable {
+    let channel: String
+    let member: PresenceList.Member
+    let isThere: Bool
+  }
+
   /// The last event of a cache channel.
   struct Cached: Sendable {
     /// The frame as subscribers get it.
@@ -56,6 +63,9 @@ struct Hub: Sendable {
   var users: [String: Set<UInt64>] = [:]
   var watchers: [String: Set<UInt64>] = [:]
   var notices: Notices
+  /// Who has come to presence channels and gone since this was last taken; noted only where a view wants to know.
+  var comings: [Coming] = []
+  var notesComings = false
   /// No more sockets are admitted.
   var isStopping = false
 

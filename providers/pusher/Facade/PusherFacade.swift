@@ -37,7 +37,9 @@ package final class PusherFacade: Sendable {
     self.rehearsal = rehearsal
     let appKey = AppKey(key: settings.key, secret: settings.secret)
     self.appKey = appKey
-    let hub = Locked(Hub(settings: settings))
+    var empty = Hub(settings: settings)
+    empty.notesComings = view != nil
+    let hub = Locked(empty)
     self.hub = hub
     endpoints = settings.webhooks.compactMap { webhook in
       client.map {
@@ -62,7 +64,9 @@ package final class PusherFacade: Sendable {
       for endpoint in endpoints { group.addTask { await endpoint.run() } }
       if let view {
         group.addTask {
-          await view.run { event async throws(FerryError) in try await self.publish([event], isOfView: true) }
+          await view.run(members: self.members(of:)) { event async throws(FerryError) in
+            try await self.publish([event], isOfView: true)
+          }
         }
       }
       group.addTask { await self.prune() }
@@ -101,9 +105,20 @@ package final class PusherFacade: Sendable {
 
   /// Changes the hub, and sees to what that leaves to be done.
   func change<Result>(_ body: (inout Hub) -> Result) -> Result {
-    let (result, needsLook) = hub.withLock { hub in (body(&hub), hub.notices.needsLook) }
+    let (result, needsLook) = hub.withLock { hub in
+      let result = body(&hub)
+      // With the lock held, so that the view hears of them in order.
+      for coming in hub.comings { view?.heard(coming) }
+      hub.comings.removeAll(keepingCapacity: true)
+      return (result, hub.notices.needsLook)
+    }
     if needsLook { _ = alarm.offer(()) }
     return result
+  }
+
+  @Sendable private func members(of channel: String) -> [PresenceList.Member] {
+    let users = hub.withLock { $0.rooms[channel]?.presence.users ?? [] }
+    return users.map { PresenceList.Member(id: $0.id, info: $0.info) }
   }
 
   /// Removes what cache channels no longer show.

@@ -35,6 +35,8 @@ extension TwilioAdapter {
     package var messaging = false
     /// As whom Ferry types.
     package var identity = "ferry"
+    /// The name that identity is given unless it has one: it is shown when anybody types elsewhere.
+    package var typingName = "Someone"
     /// Whether a reader who is no participant is made one, so that the read mark has somebody to belong to.
     package var addReaders = true
     /// Writes a second to one conversation.
@@ -119,6 +121,7 @@ extension TwilioAdapter {
           throw node.error("identity is a name of up to \(AdapterLimits.identityBytes) bytes that is not a user's SID")
         }
       }
+      if let node = mapping.optional("typing_name") { typingName = try node.nonEmptyString() }
     }
 
     private mutating func readListening(_ mapping: ConfigMapping) throws(FerryError) {

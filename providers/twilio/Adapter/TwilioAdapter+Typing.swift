@@ -22,6 +22,25 @@ extension TwilioAdapter: TypingProvider {
   /// Makes Ferry's identity a participant, without which it neither hears nor shows typing.
   func join(_ channel: ChannelID) async throws(FerryError) {
     try await add(settings.identity, name: "", nil, to: channel)
+    await introduce()
+  }
+
+  /// Gives Ferry's identity its name, once, unless somebody gave it another: clients show it when anybody types.
+  private func introduce() async {
+    let wasIntroduced = isIntroduced.withLock { known in
+      defer { known = true }
+      return known
+    }
+    if wasIntroduced { return }
+    let url = api.url("Users", settings.identity)
+    do throws(FerryError) {
+      let name = try await api.get(url, doing: "read Ferry's own name")["friendly_name"]?.string ?? ""
+      guard name.isEmpty || name == settings.identity else { return }
+      try await api.post(url, [("FriendlyName", settings.typingName)], doing: "name Ferry's identity")
+    } catch {
+      isIntroduced.withLock { $0 = false }
+      logger.debug("typing is shown as \(settings.identity): \(error)")
+    }
   }
 
   /// What a conversation needs that messages do not wait for.

@@ -29,6 +29,8 @@ package final class TwilioAdapter: ChatProvider {
 
   /// Whether a webhook of Twilio's has ever arrived.
   let isCalled = Locked(false)
+  /// Whether Ferry's identity has been given its name.
+  let isIntroduced = Locked(false)
 
   struct Found {
     var service: String?
@@ -84,7 +86,7 @@ package final class TwilioAdapter: ChatProvider {
     ]
     if typing {
       capabilities.absent["typing names"] =
-        "Twilio names nobody else's typing but one's own: whoever types elsewhere is shown as Ferry's own identity."
+        "Twilio names nobody else's typing but one's own: whoever types elsewhere is shown as Ferry's own identity, by `typing_name`."
     } else {
       capabilities.absent["typing"] =
         "Twilio's REST API has no typing. Give api_key, api_secret and service_sid to use its realtime socket."

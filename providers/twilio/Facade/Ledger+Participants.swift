@@ -30,7 +30,7 @@ extension Ledger {
     if let identity = participant.identity {
       let (user, isNew) = try user(makingIdentity: identity, in: conversation.service)
       if isNew, let origin { try announceNew(user, in: conversation.service, origin) }
-      try chat.join(Self.author(user), ChannelID(conversation.room), by: .owner)
+      try chat.join(Self.author(user, as: participant), ChannelID(conversation.room), by: .owner)
     }
     if let origin { try announce("onParticipantAdded", participant, of: conversation, origin) }
     return participant
@@ -156,6 +156,13 @@ extension Ledger {
     try announce(event, origin, service: conversation.service, conversation: conversation.sid) {
       fields(participant, of: conversation, in: event)
     }
+  }
+
+  /// Whoever has no name of their own goes by the one under which a relay made them a participant.
+  private static func author(_ user: UserRecord, as participant: ParticipantRecord) -> Author {
+    var author = author(user)
+    if author.name == user.identity, let name = FerryAttributes(participant.attributes)?.display { author.name = name }
+    return author
   }
 
   static func author(_ user: UserRecord) -> Author {
