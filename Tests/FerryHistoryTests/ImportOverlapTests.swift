@@ -82,6 +82,7 @@ import Testing
     let posted = rig.provider.events(in: ImportRig.room).count { if case .posted = $0.kind { true } else { false } }
     #expect(posted == 700)
     // The book knows every copy: all of it can be taken back.
+    rig.provider.failNoMore()
     try await rig.run(ListSource((0..<700).map { ImportRig.delete($0) }))
     #expect(rig.messages.isEmpty)
     // The relay's links know every copy, also of what was changed while it was on its way.
