@@ -54,8 +54,9 @@ fault: setup ## Inject more than 10,000 faults and write Guarantees.md
 	  swift test --skip-build --filter '^FaultTests\.'
 
 soak: setup ## Send a million messages through a relay, or FERRY_SOAK of them
+	swift build $(RELEASE) --product ferry
 	swift build --build-tests
-	FERRY_SOAK=$${FERRY_SOAK:-1000000} swift test --skip-build --filter SoakTests
+	FERRY_BIN='$(CURDIR)/.build/release/ferry' FERRY_SOAK=$${FERRY_SOAK:-1000000} swift test --skip-build --filter SoakTests
 
 sanitize: setup ## Run the unit and contract tests under the thread and address sanitizers
 	$(WIDTH) swift test --sanitize=thread -Xswiftc -DTSAN --scratch-path .build-tsan $(QUICK) --skip '^SoundnessTests\.'

@@ -82,8 +82,9 @@ package final class ChildProcess: Sendable {
     return Outcome(code: code, output: child.output, errors: child.errors)
   }
 
-  /// A program built beside the running test bundle.
+  /// A program built beside the running test bundle; or the `ferry` that `FERRY_BIN` names, such as a release build.
   package static func built(_ name: String) -> String {
+    if name == "ferry", let other = ProcessInfo.processInfo.environment["FERRY_BIN"] { return other }
     let own = (try? FileManager.default.destinationOfSymbolicLink(atPath: "/proc/self/exe")) ?? ""
     return own.split(separator: "/", omittingEmptySubsequences: false).dropLast().joined(separator: "/") + "/\(name)"
   }

@@ -61,9 +61,7 @@ final class Child {
   }
 
   /// The ferry beside this program, or `$FERRY_BIN`.
-  static var ferry: String {
-    ProcessInfo.processInfo.environment["FERRY_BIN"] ?? ChildProcess.built("ferry")
-  }
+  static var ferry: String { ChildProcess.built("ferry") }
 }
 
 enum Configurations {
