@@ -51,6 +51,8 @@ import Testing
       _ = limit.refuse(try address("10.\(number >> 16).\(number >> 8 & 255).\(number & 255)"), now: now)
     }
     #expect(limit.count <= RequestLimit.capacity + 1)
+    // The table is gone through once, not for each of them.
+    #expect(limit.sweeps == 1)
     let stranger = limit.refuse(try address("192.0.2.1"), now: now)
     #expect(stranger != nil)
     let known = limit.refuse(try address("10.0.0.1"), now: now)
@@ -59,6 +61,7 @@ import Testing
     let later = limit.refuse(try address("192.0.2.1"), now: now)
     #expect(later == nil)
     #expect(limit.count < 10)
+    #expect(limit.sweeps == 2)
   }
 
   @Test("this machine is not limited, and speaks for others only by the last that it names")
