@@ -175,6 +175,30 @@ private let there = Address(account: "there", channel: RelayRig.room)
     try await ready.relaying { relay, _ async throws in #expect(try await Self.stopped(relay).isEmpty) }
   }
 
+  @Test func theLogSaysWhichKindOfLoopItIs() async throws {
+    let lines = Locked<[String]>([])
+    let rig = try RelayRig(["here": MemoryProvider(), "there": MemoryProvider()])
+    let journal = try Journal(path: rig.journalPath)
+    defer { journal.close() }
+    var settings = try rig.settings(journal)
+    settings.hopLimit = 1
+    settings.logger = Logger(component: "test", level: .warning, write: { line in lines.withLock { $0.append(line) } })
+    let relay = try Relay(settings)
+    let health = try #require(relay.table.withLock { $0.healths["here"] })
+    let inbox = AccountInbox(account: "here", relay: relay, health: health, settings)
+    let events = (0..<21).map { number in
+      let message = Message(
+        id: MessageID("m\(number)"), author: Author(id: "ann", name: "Ann"), text: "hello",
+        time: Timestamp(milliseconds: 1))
+      return Event(
+        key: EventKey("e\(number)"), channel: RelayRig.room, time: message.time, kind: .posted(message))
+    }
+    try await inbox.accept(events)
+    let said = lines.withLock { $0 }
+    #expect(said.contains { $0.contains("over and over") })
+    #expect(!said.contains { $0.contains("carries messages round") })
+  }
+
   private static let lane = LaneID(bridge: "pair", destination: there)
 
   private static func stopped(_ relay: Relay) async throws -> [String: String] {
