@@ -18,11 +18,14 @@ extension ChatService {
       sha256: kept.sha256, mediaType: ImageType.of(kept.head) ?? MediaType.declared(mediaType), size: kept.size,
       name: name, pixels: ImageSize.of(kept.head))
     let now = clock.now()
-    return try await database.write { connection in
+    return try await database.write { [keptBytes] connection in
       try connection.execute(
         "INSERT INTO files(sha256, media_type, size, name, created) VALUES (?, ?, ?, ?, ?) ON CONFLICT DO NOTHING",
         .text(file.sha256), .text(file.mediaType), .integer(file.size), .text(file.name),
         .integer(now.milliseconds))
+      if connection.changes > 0 {
+        connection.afterCommit { keptBytes.withLock { $0 = $0.map { $0 + file.size } } }
+      }
       if let pixels = file.pixels {
         try connection.execute(
           "INSERT INTO pictures(sha256, width, height) VALUES (?, ?, ?) ON CONFLICT DO NOTHING", .text(file.sha256),
@@ -39,9 +42,15 @@ extension ChatService {
     return found
   }
 
-  /// How many bytes all files have.
+  /// How many bytes all files have. They are counted once, and then as they are stored.
   package func fileBytes() async throws(FerryError) -> Int64 {
-    try await database.read { try $0.first("SELECT coalesce(sum(size), 0) FROM files") { $0.integer(0) } } ?? 0
+    if let known = keptBytes.withLock({ $0 }) { return known }
+    // Among the writes, so that no file that is being stored is counted twice or not at all.
+    return try await database.write { [keptBytes] connection in
+      let bytes = try connection.first("SELECT coalesce(sum(size), 0) FROM files") { $0.integer(0) } ?? 0
+      connection.afterCommit { keptBytes.withLock { $0 = bytes } }
+      return bytes
+    }
   }
 
   /// The bytes of a file.

@@ -11,6 +11,8 @@ package final class ChatService: Sendable {
   let feed = Feed()
   let shelf: FileShelf
   let observation = Locked<Observation?>(nil)
+  /// Bytes of all files; nil before they were first counted.
+  let keptBytes = Locked<Int64?>(nil)
   let clock: any FerryClock
   let logger: Logger
   package let limits: ChatLimits

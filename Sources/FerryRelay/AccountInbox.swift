@@ -50,11 +50,11 @@ struct AccountInbox: Inbox {
       logger.notice("\(account): \(acceptance.forgotten) events are about messages forgotten after relay.retention")
       metrics.add(Double(acceptance.forgotten), to: "ferry_events_forgotten_total", labels)
     }
-    if acceptance.refused > 0 {
-      logger.error(
-        "\(account): \(acceptance.refused) messages go round in a loop that other software closes. They are dead letters; "
-          + "end the other bridge, or take one of the two addresses out of this one")
-      metrics.add(Double(acceptance.refused), to: "ferry_loops_total", labels)
+    if !acceptance.refused.isEmpty {
+      for (reason, count) in acceptance.refused.sorted(by: { $0.key < $1.key }) {
+        logger.error("\(account): \(count) messages are not carried on, and are dead letters: \(reason)")
+        metrics.add(Double(count), to: "ferry_loops_total", labels)
+      }
       await relay.lookForStops()
     }
     // Before the lanes look: what comes next may pose as one of these.

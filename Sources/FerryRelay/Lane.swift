@@ -18,8 +18,8 @@ struct Lane: Sendable {
   let stop: StopSignal
   /// Of the account that it writes to: where it waits while that fails.
   let health: AccountHealth
-  /// A loop has stopped it: it waits for a person.
-  let isStopped: @Sendable () -> Bool
+  /// Until when it waits because of a loop; a person may end that before. Nil while it does not.
+  let stopped: @Sendable () -> Timestamp?
   /// Lets other lanes look again.
   let wake: @Sendable (Set<LaneID>) -> Void
   let clock: any FerryClock
@@ -41,7 +41,12 @@ struct Lane: Sendable {
     var backoff = Backoff(base: .milliseconds(250), limit: .seconds(30))
     while !Task.isCancelled, !stop.isStopping {
       do {
-        let open = isStopped() ? [] : try await journal.open(id, limit: Self.window)
+        if let end = stopped() {
+          let left = Duration.milliseconds(end.milliseconds - clock.now().milliseconds)
+          await stop.sleep(for: max(left, .milliseconds(1)), on: clock, or: signal)
+          continue
+        }
+        let open = try await journal.open(id, limit: Self.window)
         if open.isEmpty {
           guard await signal.next() != nil else { return }
         } else {
@@ -84,7 +89,7 @@ struct Lane: Sendable {
       wake(try await journal.advance(settled: settled))
       return
     }
-    while let first = rest.first, !stop.isStopping, !isStopped() {
+    while let first = rest.first, !stop.isStopping, stopped() == nil {
       let batch = try await plainRun(rest)
       if batch.count > 1 {
         // A batch that was refused is still to be delivered, before anything behind it.

@@ -62,10 +62,12 @@ extension Relay {
     }
     for name in gone { old.healths[name]?.connection(ConnectionState(.stopped, reason: "no longer configured")) }
     let table = new
-    self.table.withLock { current in
-      table.typing.take(over: current.typing)
+    let typed = self.table.withLock { current -> Set<LaneID> in
+      let typed = table.typing.take(over: current.typing)
       current = table
+      return typed
     }
+    table.typing.wake(typed)
     start(lanes: started.keys, accounts: replaced.intersection(settings.accounts.keys), common: true, table, in: &group)
     return await report(old, table, connected: replaced, gone: gone)
   }

@@ -220,7 +220,7 @@ package final class Relay: Sendable {
       logger: settings.logger)
     return Lane(
       id: id, renderer: renderer, provider: provider, journal: settings.journal, signal: run.signal,
-      stop: run.stop, health: health, isStopped: { self.stops.withLock { $0.lanes.contains(id) } },
+      stop: run.stop, health: health, stopped: { self.stopped(id) },
       wake: { self.wake($0) }, clock: settings.clock, logger: settings.logger,
       metrics: settings.metrics)
   }
@@ -289,12 +289,11 @@ package final class Relay: Sendable {
     let counts = try await laneCounts()
     let gaps = try await table.settings.journal.gaps()
     let accounts = table.healths.values.map { RelayStatus.Account($0.account, $0.snapshot) }
-    let stops = stops.withLock { $0.lanes }
     let lanes = counts.map { lane, counts in
       RelayStatus.Lane(
         bridge: lane.bridge, destination: lane.destination, pending: counts.pending, waiting: counts.waiting,
         dead: counts.dead, oldest: counts.oldest?.iso8601, parked: table.lanes[lane] == nil,
-        stopped: stops.contains(lane) ? Self.whyStopped : nil)
+        stopped: stopped(lane).map { Self.whyStopped(until: $0) })
     }
     return RelayStatus(
       accounts: accounts.sorted { $0.name < $1.name },

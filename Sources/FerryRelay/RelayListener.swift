@@ -99,7 +99,7 @@ package struct RelayListener: Sendable {
       settings.metrics.set("ferry_lane_pending", labels, to: Double(counts.pending))
       settings.metrics.set("ferry_lane_waiting", labels, to: Double(counts.waiting))
       settings.metrics.set("ferry_lane_dead", labels, to: Double(counts.dead))
-      settings.metrics.set("ferry_lane_stopped", labels, to: relay.stops.withLock { $0.lanes.contains(lane) } ? 1 : 0)
+      settings.metrics.set("ferry_lane_stopped", labels, to: relay.stopped(lane) == nil ? 0 : 1)
       let age = counts.oldest.map { max(now.milliseconds - $0.milliseconds, 0) } ?? 0
       settings.metrics.set("ferry_lane_oldest_seconds", labels, to: Double(age) / 1000)
     }

@@ -37,7 +37,7 @@ package struct RelayStatus: Codable, Sendable {
     package var oldest: String?
     /// No longer configured: what is left waits in the journal until it is again.
     package var parked: Bool
-    /// Why it waits for a person, and what that is to do; nil while it goes on by itself.
+    /// Why it waits and until when, and what a person is to do; nil while it does not.
     package var stopped: String?
   }
 

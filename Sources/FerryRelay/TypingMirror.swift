@@ -57,6 +57,8 @@ final class TypingMirror: Sendable {
     var throttle = TypingThrottle()
     /// The newest of every sender, by lane.
     var outgoing: [LaneID: [TypingThrottle.Key: Typing]] = [:]
+    /// Who has taken over: what still comes here, from whoever looked before, is passed on to it.
+    var successor: TypingMirror?
   }
 
   private let state = Locked(Pending())
@@ -97,17 +99,22 @@ final class TypingMirror: Sendable {
     }
   }
 
-  /// Goes on where another one stood: who types now is still seen to end (G6).
-  func take(over old: TypingMirror) {
-    let before = old.state.withLock { old in
-      defer { old = Pending() }
-      return old
-    }
-    state.withLock { state in
+  /// Goes on where another one stood: who types now is still seen to end (G6). Returns the lanes that are to be woken.
+  func take(over old: TypingMirror) -> Set<LaneID> {
+    // Both at once: what the other passes on from now on must not come before what it had.
+    state.withLock { state -> Set<LaneID> in
+      let before = old.state.withLock { old -> Pending in
+        defer { old = Pending(successor: self) }
+        return old
+      }
       state.throttle = before.throttle
       state.outgoing = before.outgoing.filter { signals[$0.key] != nil }
+      return Set(state.outgoing.keys)
     }
-    for lane in before.outgoing.keys { _ = signals[lane]?.offer(()) }
+  }
+
+  func wake(_ lanes: Set<LaneID>) {
+    for lane in lanes { _ = signals[lane]?.offer(()) }
   }
 
   /// From any task; never waits.
@@ -116,7 +123,12 @@ final class TypingMirror: Sendable {
     let source = Address(account: account, channel: typing.channel)
     let key = TypingThrottle.Key(source: source, sender: typing.by.id)
     let now = clock.now()
-    guard state.withLock({ $0.throttle.shouldSend(typing.on, by: key, at: now) }) else {
+    let (successor, isDue) = state.withLock { state -> (TypingMirror?, Bool) in
+      if let successor = state.successor { return (successor, false) }
+      return (nil, state.throttle.shouldSend(typing.on, by: key, at: now))
+    }
+    if let successor { return successor.typing(typing, at: account) }
+    guard isDue else {
       metrics.add(to: "ferry_typing_dropped_total")
       return
     }
@@ -124,7 +136,11 @@ final class TypingMirror: Sendable {
   }
 
   func messagePosted(by sender: UserID, at source: Address) {
-    state.withLock { $0.throttle.ended(by: TypingThrottle.Key(source: source, sender: sender)) }
+    let successor = state.withLock { state -> TypingMirror? in
+      state.throttle.ended(by: TypingThrottle.Key(source: source, sender: sender))
+      return state.successor
+    }
+    successor?.messagePosted(by: sender, at: source)
   }
 
   private func queue(_ typing: Typing, _ key: TypingThrottle.Key, _ source: Address) {
@@ -138,9 +154,24 @@ final class TypingMirror: Sendable {
       let copy = Typing(
         channel: lane.destination.channel, by: author, on: typing.on,
         stamp: Stamp(bridge: lane.bridge, origin: source, id: ""))
-      state.withLock { $0.outgoing[lane, default: [:]][key] = copy }
-      _ = signals[lane]?.offer(())
+      let successor = state.withLock { state -> TypingMirror? in
+        if state.successor == nil { state.outgoing[lane, default: [:]][key] = copy }
+        return state.successor
+      }
+      if let successor { return successor.queue(typing, key, source) }
+      wake([lane])
     }
+  }
+
+  /// What a change has cut off is sent by the successor, unless it knows something newer.
+  private func putBack(_ typing: Typing, _ key: TypingThrottle.Key, _ lane: LaneID) {
+    guard signals[lane] != nil else { return }
+    let successor = state.withLock { state -> TypingMirror? in
+      if state.successor == nil, state.outgoing[lane]?[key] == nil { state.outgoing[lane, default: [:]][key] = typing }
+      return state.successor
+    }
+    if let successor { return successor.putBack(typing, key, lane) }
+    wake([lane])
   }
 
   private func send(_ lane: LaneID, _ signal: BoundedChannel<Void>, to provider: any TypingProvider) async {
@@ -150,9 +181,9 @@ final class TypingMirror: Sendable {
         metrics.add(Double(newest.count), to: "ferry_typing_dropped_total")
         continue
       }
-      for typing in newest.values {
+      for (key, typing) in newest {
         do throws(FerryError) { try await provider.setTyping(typing) } catch {
-          metrics.add(to: "ferry_typing_failed_total")
+          if Task.isCancelled { putBack(typing, key, lane) } else { metrics.add(to: "ferry_typing_failed_total") }
         }
       }
     }

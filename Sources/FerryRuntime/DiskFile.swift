@@ -117,16 +117,22 @@ package final class DiskFile: Sendable {
 
   /// Also those that it lies in. Nobody else may read what is made.
   package static func makeFolder(
-    _ path: String, failure: Failure = DiskFile.failure
+    _ path: String, failure: Failure = DiskFile.folderFailure
   ) throws(FerryError) {
     var made = ""
     for step in path.split(separator: "/", omittingEmptySubsequences: false) {
       made += step
       if !made.isEmpty, !exists(made), mkdir(made, 0o700) != 0, errno != EEXIST {
-        if [ENOSPC, EDQUOT].contains(errno) { throw failure(path) }
-        throw FerryError(.storage, "The folder \(path) cannot be made: \(String(cString: strerror(errno))).")
+        throw failure(path)
       }
       made += "/"
+    }
+  }
+
+  @Sendable package static func folderFailure(_ path: String) -> FerryError {
+    switch errno {
+    case ENOSPC, EDQUOT: failure(path)
+    case let code: FerryError(.storage, "The folder \(path) cannot be made: \(String(cString: strerror(code))).")
     }
   }
 

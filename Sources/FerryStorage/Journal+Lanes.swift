@@ -151,17 +151,17 @@ extension Journal {
     }
   }
 
-  /// Lanes with a dead letter whose reason begins so.
-  package func lanes(withDeadLettersFor reason: String) async throws(FerryError) -> Set<LaneID> {
-    Set(
-      try await database.read { connection in
-        try connection.rows(
-          """
-          SELECT DISTINCT bridge, account, channel FROM deliveries
-          WHERE state > 2 AND state = 3 AND substr(error, 1, length(?1)) = ?1
-          """, .text(reason)
-        ) { Self.lane($0, 0) }
-      })
+  /// Lanes with a dead letter whose reason begins so, and when the newest of these came to be one.
+  package func lanes(withDeadLettersFor reason: String) async throws(FerryError) -> [LaneID: Timestamp] {
+    let found = try await database.read { connection in
+      try connection.rows(
+        """
+        SELECT bridge, account, channel, max(updated) FROM deliveries
+        WHERE state > 2 AND state = 3 AND substr(error, 1, length(?1)) = ?1 GROUP BY 1, 2, 3
+        """, .text(reason)
+      ) { (Self.lane($0, 0), Timestamp(milliseconds: $0.integer(3))) }
+    }
+    return Dictionary(found) { max($0, $1) }
   }
 
   // MARK: Statements

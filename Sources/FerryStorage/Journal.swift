@@ -91,7 +91,7 @@ package final class Journal: Sendable {
     acceptance.keys.append(event.key)
     let id = connection.lastInsertedID
     let refusal = refuse(event)
-    if refusal != nil { acceptance.refused += 1 }
+    if let refusal { acceptance.refused[refusal, default: 0] += 1 }
     let state = refusal == nil ? Delivery.State.pending : .dead
     for lane in lanes {
       try connection.execute(

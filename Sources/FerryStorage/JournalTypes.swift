@@ -92,8 +92,8 @@ package struct Acceptance: Sendable {
   package var echoes = 0
   /// Those that cannot be written as JSON at all, and were left out.
   package var unwritable: [EventKey] = []
-  /// Those that became dead letters at once.
-  package var refused = 0
+  /// How many became dead letters at once, by the reason.
+  package var refused: [String: Int] = [:]
   /// About messages that were pruned.
   package var forgotten = 0
   /// The keys of those that are new and go somewhere.

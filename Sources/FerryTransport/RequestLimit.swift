@@ -5,8 +5,8 @@ import FerryRuntime
 ///
 /// A pure value. A client is an IPv4 address or an IPv6 network of 64 bits, which is what one customer gets. This machine
 /// itself is not limited; where a proxy on it says for whom it asks (`X-Forwarded-For`), that client is. The table is
-/// bounded: clients that have been quiet for two seconds are forgotten, and where there are still too many, those that are
-/// not in it share one allowance.
+/// bounded: where it is full, clients that have been quiet for two seconds are forgotten, once a second at most, and those
+/// that are still not in it share one allowance.
 struct RequestLimit: Sendable {
   private struct Allowance: Sendable {
     var requests: Double
@@ -17,6 +17,10 @@ struct RequestLimit: Sendable {
 
   private let perSecond: Double
   private var allowances: [[UInt8]: Allowance] = [:]
+
+  private var swept: ContinuousClock.Instant?
+  /// How often the whole table was gone through.
+  private(set) var sweeps = 0
 
   /// Clients that are remembered.
   var count: Int { allowances.count }
@@ -39,8 +43,13 @@ struct RequestLimit: Sendable {
   private mutating func key(of client: IPAddress, _ now: ContinuousClock.Instant) -> [UInt8] {
     let key = client.bytes.count == 16 ? Array(client.bytes[..<8]) : client.bytes
     guard allowances[key] == nil, allowances.count >= Self.capacity else { return key }
-    // Whoever has been quiet so long has its whole allowance again.
-    allowances = allowances.filter { $0.value.time.duration(to: now) < .seconds(2) }
+    // Many unknown clients must not make every request of theirs dear.
+    if swept.map({ $0.duration(to: now) >= .seconds(1) }) ?? true {
+      swept = now
+      sweeps += 1
+      // Whoever has been quiet so long has its whole allowance again.
+      allowances = allowances.filter { $0.value.time.duration(to: now) < .seconds(2) }
+    }
     return allowances.count >= Self.capacity ? [] : key
   }
 

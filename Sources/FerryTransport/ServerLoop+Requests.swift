@@ -42,6 +42,9 @@ extension ServerLoop {
 
   // MARK: Requests
 
+  /// How many bytes are read of who makes too many requests, before the connection is dropped.
+  private static let heardOut = 1 << 20
+
   /// The head has arrived.
   func begin(_ handle: OpaquePointer, method: String) -> Exchange? {
     guard !isStopping, let connection = connections[handle] else { return nil }
@@ -60,10 +63,18 @@ extension ServerLoop {
       phase: isHeldBack ? .head : .body)
     exchanges[id] = exchange
     connection.exchange = exchange
-    if let response = refusalOfTooMany(from: connection.address, headers) {
-      exchange.response = response
+    // Whatever else is wrong with it, it counts.
+    let refusal = refusalOfTooMany(from: connection.address, headers)
+    if headers["Content-Length"] != nil, headers["Transfer-Encoding"] != nil {
+      // Two lengths are how requests are smuggled past proxies (RFC 9112, 6.1).
+      exchange.response = .text("A request has one length: Content-Length or Transfer-Encoding.\n", status: 400)
+      exchange.response?.headers.set("Connection", "close")
+      return exchange
+    }
+    if let refusal {
+      exchange.response = refusal
       // Who does not wait for our word is heard out, or would not hear the answer.
-      if headers["Expect"] == nil, (declared ?? 0) <= 1 << 20 {
+      if headers["Expect"] == nil, (declared ?? 0) <= Self.heardOut {
         exchange.phase = .body
         exchange.isHeardOut = true
       }
@@ -72,12 +83,6 @@ extension ServerLoop {
     if let declared, declared > settings.bodyBytes {
       exchange.isTooLarge = true
       exchange.response = tooLarge
-      return exchange
-    }
-    if declared != nil, headers["Transfer-Encoding"] != nil {
-      // Two lengths are how requests are smuggled past proxies (RFC 9112, 6.1).
-      exchange.response = .text("A request has one length: Content-Length or Transfer-Encoding.\n", status: 400)
-      exchange.response?.headers.set("Connection", "close")
       return exchange
     }
     let body = exchange.body
@@ -138,7 +143,8 @@ extension ServerLoop {
     if exchange.isTooLarge || exchange.response != nil {
       // libmicrohttpd can answer only at the end of the body, so a little more than allowed is read and dropped.
       exchange.received += bytes.count
-      return exchange.received > settings.bodyBytes * 2 + 1 << 20 ? nil : bytes.count
+      let most = exchange.isHeardOut ? Self.heardOut : settings.bodyBytes * 2 + 1 << 20
+      return exchange.received > most ? nil : bytes.count
     }
     guard exchange.body.offer(bytes) else {
       suspend(exchange)

@@ -235,9 +235,13 @@ import Testing
     #expect(
       resumed.inDirection(rest).compactMap { $0["objectId"]?.string }
         == (ascending ? ["r2", "r3", "r4", "r5"] : ["r3", "r2", "r1", "r0"]))
-    // When the last row taken has gone, nothing that was not taken goes with it.
-    let gone = RowWalk.Second(5000, rows.filter { $0["objectId"]?.string != stop.last }, finer: "ferryTime")
-    #expect(resumed.inDirection(resumed.rest(of: gone, after: stop)) == resumed.inDirection(rest))
+    // When rows that were taken have gone, nothing that was not taken goes with them.
+    for missing in [[1], [0], [0, 1]] {
+      let ids = Set(missing.map { stop.taken[$0] })
+      let left = rows.filter { $0["objectId"]?.string.map { !ids.contains($0) } ?? true }
+      let gone = RowWalk.Second(5000, left, finer: "ferryTime")
+      #expect(resumed.inDirection(resumed.rest(of: gone, after: stop)) == resumed.inDirection(rest), "\(missing)")
+    }
     resumed.pass(5000)
     #expect(resumed.stop == nil && resumed.condition == "created \(ascending ? ">" : "<") 5000")
   }
@@ -252,16 +256,34 @@ import Testing
     let rest = once.rest(of: second, after: try #require(once.stop))
     let twice = walk(once.stopped(in: rest, at: 2, after: nil).cursor, ascending: ascending)
     let stop = try #require(twice.stop)
-    #expect(stop.taken == 4)
-    let gone = RowWalk.Second(5000, rows.filter { $0["objectId"]?.string != stop.last }, finer: "ferryTime")
-    #expect(twice.inDirection(twice.rest(of: gone, after: stop)) == Array(way[4...]))
-    // A cursor is text from outside.
-    for taken: Int64 in [.min, -1, .max] {
-      let odd: JSONValue = ["in": ["t": 5000, "n": .integer(taken), "id": "unheard of"]]
-      let resumed = walk(Cursor(JSONText.text(of: odd)), ascending: ascending)
-      let rest = resumed.rest(of: second, after: try #require(resumed.stop))
-      #expect(rest.rows.count == (taken == .max ? 0 : 6))
+    #expect(stop.taken.count == 4 && stop.isWhole)
+    for left in [way[4...], way[3...], way[0...]] {
+      let second = RowWalk.Second(5000, ascending ? Array(left) : left.reversed(), finer: "ferryTime")
+      #expect(twice.inDirection(twice.rest(of: second, after: stop)) == Array(way[4...]))
     }
+    // A cursor is text from outside.
+    for ids: JSONValue in [[], ["unheard of"], [1, .null]] {
+      let odd: JSONValue = ["in": ["t": 5000, "ids": ids]]
+      let resumed = walk(Cursor(JSONText.text(of: odd)), ascending: ascending)
+      #expect(resumed.rest(of: second, after: try #require(resumed.stop)).rows.count == 6)
+    }
+  }
+
+  @Test(arguments: [true, false]) func `of many rows taken the last are remembered`(ascending: Bool) throws {
+    let rows = (0..<300).map { row("r\($0)", created: 5000, time: Int64($0)) }
+    let second = RowWalk.Second(5000, rows, finer: "ferryTime")
+    let way = ascending ? rows : rows.reversed()
+    let resumed = walk(walk(ascending: ascending).stopped(in: second, at: 250, after: nil).cursor, ascending: ascending)
+    let stop = try #require(resumed.stop)
+    #expect(stop.taken.count == RowWalk.Stop.memory && !stop.isWhole)
+    for left in [way, Array(way[..<200] + way[249...]), Array(way[..<160] + way[250...])] {
+      let second = RowWalk.Second(5000, ascending ? Array(left) : left.reversed(), finer: "ferryTime")
+      #expect(resumed.inDirection(resumed.rest(of: second, after: stop)) == Array(way[250...]))
+    }
+    // None of those is left: everything once more.
+    let left = way[..<100] + way[250...]
+    let without = RowWalk.Second(5000, ascending ? Array(left) : left.reversed(), finer: "ferryTime")
+    #expect(resumed.rest(of: without, after: stop).rows.count == 150)
   }
 
   @Test func `rows without what they are sorted by end nothing and stop nothing`() {

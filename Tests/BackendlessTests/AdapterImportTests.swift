@@ -61,7 +61,10 @@ import Testing
         $0.leaveNotice = nil
       }
       #expect(adapter.capabilities.importing?.joins == true)
-      #expect(try await adapter.write([joined, left], into: "lobby") == [nil, nil])
+      #expect(try await adapter.write([joined], into: "lobby") == [nil])
+      let error = await #expect(throws: FerryError.self) { _ = try await adapter.write([left], into: "lobby") }
+      #expect(error?.code == .unsupported && error?.retry == .never && error?.didNotAct == true)
+      #expect(error?.message.contains("leave_notice") == true)
       let rows = try await rig.send("POST", "/data/ChatMessage/find", ["where": "channel = 'lobby'"])
       #expect((rows.array ?? []).map { $0["messageText"]?.string } == ["ist da"])
     }
@@ -80,7 +83,9 @@ import Testing
       ]
       let ids = try await adapter.write(items, into: "lobby")
       let id = try #require(ids[0])
-      func text() async throws -> String? { try await rig.send("GET", "/data/ChatMessage/\(id)")["messageText"]?.string }
+      func text() async throws -> String? {
+        try await rig.send("GET", "/data/ChatMessage/\(id)")["messageText"]?.string
+      }
       #expect(try await text() == "second")
       try await rig.send("PUT", "/data/ChatMessage/\(id)", ["messageText": "since"])
       #expect(try await adapter.write(items, into: "lobby") == ids)

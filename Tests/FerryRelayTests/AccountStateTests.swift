@@ -29,6 +29,11 @@ private let unanswered = FerryError(.timedOut, "The service is down.", retry: .n
     try #require(try await relay.status().accounts.first { $0.name == name })
   }
 
+  /// Nothing is under way: all wait, and the next attempt is to come.
+  private func waits(_ account: RelayStatus.Account, at clock: ManualClock) -> Bool {
+    account.lanesWaiting == 100 && account.nextAttempt.map { $0 > clock.now().iso8601 } ?? false
+  }
+
   @Test(
     "a hundred lanes try one at a time while nothing can be sent, whatever else works", arguments: [down, unanswered])
   func hundredLanes(error: FerryError) async throws {
@@ -43,7 +48,7 @@ private let unanswered = FerryError(.timedOut, "The service is down.", retry: .n
       }
       // Those that failed while it was not yet known to be the account's fault pause by themselves first.
       try await until {
-        if try await account("there", relay).lanesWaiting == 100 { return true }
+        if waits(try await account("there", relay), at: clock) { return true }
         clock.advance(by: .milliseconds(50))
         return false
       }
@@ -63,7 +68,7 @@ private let unanswered = FerryError(.timedOut, "The service is down.", retry: .n
         clock.advance(by: .seconds(60))
         try await until {
           let now = try await account("there", relay)
-          return there.calls(.post) > afterFirst + step - 1 && now.lanesWaiting == 100
+          return there.calls(.post) > afterFirst + step - 1 && waits(now, at: clock)
         }
         #expect(there.calls(.post) <= afterFirst + 60 * step)
       }

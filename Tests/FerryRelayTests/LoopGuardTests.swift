@@ -143,6 +143,62 @@ private let there = Address(account: "there", channel: RelayRig.room)
     }
   }
 
+  /// One person is enough for it where everybody chooses his name.
+  @Test func aStopEndsByItselfTenMinutesAfterTheLastRound() async throws {
+    let clock = ManualClock()
+    var rig = try RelayRig(["here": MemoryProvider(), "there": MemoryProvider()])
+    rig.clock = clock
+    let ready = rig
+    let end = clock.now().advanced(by: .seconds(600))
+    try await ready.relaying { relay, journal async throws in
+      ready.say("x", at: "here", by: "Ann")
+      for _ in 1...11 { ready.say("x", at: "here", by: "Bob") }
+      ready.say("held back", at: "here")
+      try await until { try await Self.stopped(relay)["there:room"]?.contains(end.iso8601) == true }
+      try await until { try await journal.counts()[Self.lane]?.pending ?? 0 > 0 }
+      clock.advance(by: .seconds(300))
+      #expect(try await Self.stopped(relay).count == 1)
+    }
+    // Also after a restart, and not before its time.
+    try await ready.relaying { relay, journal async throws in
+      clock.advance(by: .seconds(299))
+      try await until { try await Self.stopped(relay)["there:room"]?.contains(end.iso8601) == true }
+      #expect(!ready.texts(at: "there").contains("held back"))
+      try await until {
+        clock.advance(by: .seconds(1))
+        return ready.texts(at: "there").contains("held back")
+      }
+      #expect(try await Self.stopped(relay).isEmpty)
+      #expect(try await journal.deadLetters().count == 1)
+    }
+    // What is left of it is not counted against it again.
+    try await ready.relaying { relay, _ async throws in #expect(try await Self.stopped(relay).isEmpty) }
+  }
+
+  @Test func theLogSaysWhichKindOfLoopItIs() async throws {
+    let lines = Locked<[String]>([])
+    let rig = try RelayRig(["here": MemoryProvider(), "there": MemoryProvider()])
+    let journal = try Journal(path: rig.journalPath)
+    defer { journal.close() }
+    var settings = try rig.settings(journal)
+    settings.hopLimit = 1
+    settings.logger = Logger(component: "test", level: .warning, write: { line in lines.withLock { $0.append(line) } })
+    let relay = try Relay(settings)
+    let health = try #require(relay.table.withLock { $0.healths["here"] })
+    let inbox = AccountInbox(account: "here", relay: relay, health: health, settings)
+    let events = (0..<21).map { number in
+      let message = Message(
+        id: MessageID("m\(number)"), author: Author(id: "ann", name: "Ann"), text: "hello",
+        time: Timestamp(milliseconds: 1))
+      return Event(
+        key: EventKey("e\(number)"), channel: RelayRig.room, time: message.time, kind: .posted(message))
+    }
+    try await inbox.accept(events)
+    let said = lines.withLock { $0 }
+    #expect(said.contains { $0.contains("over and over") })
+    #expect(!said.contains { $0.contains("carries messages round") })
+  }
+
   private static let lane = LaneID(bridge: "pair", destination: there)
 
   private static func stopped(_ relay: Relay) async throws -> [String: String] {

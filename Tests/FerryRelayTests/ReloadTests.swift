@@ -221,4 +221,28 @@ private let b: ChannelID = "b"
       }
     }
   }
+
+  @Test func typingThatIsToldToTheOldRulesIsPassedOnByTheNew() async throws {
+    let clock = ManualClock()
+    var rig = try rig()
+    rig.clock = clock
+    let ready = rig
+    try await ready.relaying { relay, _ async throws in
+      try await listening(["here", "there", "site", "depot"], relay)
+      // Whoever takes typing in has looked up where it goes before the change.
+      let old = relay.table.withLock { $0.typing }
+      var settings = relay.settings
+      settings.bridges[1] = bridge("two", ["site", "depot"], author: "{name}!")
+      _ = try await relay.change(to: settings, replacing: [])
+      settings.bridges[1] = bridge("two", ["site", "depot"], author: "{name}?")
+      _ = try await relay.change(to: settings, replacing: [])
+      old.typing(Typing(channel: a, by: ann, on: true), at: "here")
+      try await until { ready["there"].typing.map(\.on) == [true] }
+      // Nobody says that it is over.
+      try await until {
+        clock.advance(by: .seconds(1))
+        return ready["there"].typing.map(\.on) == [true, false]
+      }
+    }
+  }
 }

@@ -51,6 +51,8 @@ import Testing
       _ = limit.refuse(try address("10.\(number >> 16).\(number >> 8 & 255).\(number & 255)"), now: now)
     }
     #expect(limit.count <= RequestLimit.capacity + 1)
+    // The table is gone through once, not for each of them.
+    #expect(limit.sweeps == 1)
     let stranger = limit.refuse(try address("192.0.2.1"), now: now)
     #expect(stranger != nil)
     let known = limit.refuse(try address("10.0.0.1"), now: now)
@@ -59,6 +61,7 @@ import Testing
     let later = limit.refuse(try address("192.0.2.1"), now: now)
     #expect(later == nil)
     #expect(limit.count < 10)
+    #expect(limit.sweeps == 2)
   }
 
   @Test("this machine is not limited, and speaks for others only by the last that it names")
@@ -107,6 +110,37 @@ import Testing
       let before = served.withLock { $0 }
       for _ in 0..<20 { #expect(try await ask(nil).status == 200) }
       #expect(served.withLock { $0 } == before + 20)
+    }
+  }
+
+  @Test("who asks too often has one length all the same, and is heard out for 1 MiB at most")
+  func refused() async throws {
+    try await withBench(
+      HTTPServer.Settings(bodyBytes: 1 << 30, requestsPerClient: 1), handler: { _ in .text("served") }
+    ) { bench in
+      let port = bench.port
+      let (smuggled, sent) = try await blocking {
+        let client = "Host: a\r\nX-Forwarded-For: 203.0.113.7\r\n"
+        let first = try RawSocket(port: port)
+        try first.write(String(repeating: "GET / HTTP/1.1\r\n\(client)\r\n", count: 20))
+        var answers = ""
+        while !answers.contains("429") { answers += String(decoding: try first.read(), as: UTF8.self) }
+        let second = try RawSocket(port: port)
+        try second.write(
+          "POST / HTTP/1.1\r\n\(client)Content-Length: 6\r\nTransfer-Encoding: chunked\r\n\r\n"
+            + "0\r\n\r\nGET /hidden HTTP/1.1\r\nHost: a\r\n\r\n")
+        let smuggled = try second.readAll()
+        // Until the connection is dropped, or for ever.
+        let third = try RawSocket(port: port)
+        try third.write("POST / HTTP/1.1\r\n\(client)Transfer-Encoding: chunked\r\n\r\n")
+        let chunk = "10000\r\n" + String(repeating: "x", count: 1 << 16) + "\r\n"
+        var sent = 0
+        while sent < 64 << 20, (try? third.write(chunk)) != nil { sent += 1 << 16 }
+        return (smuggled, sent)
+      }
+      #expect(smuggled.hasPrefix("HTTP/1.1 400"), "\(smuggled)")
+      #expect(!smuggled.contains("served"))
+      #expect(sent < 64 << 20)
     }
   }
 }

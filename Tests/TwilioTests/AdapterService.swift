@@ -70,6 +70,8 @@ final class ScriptedTwilio: Sendable {
   static let key = "SK" + String(repeating: "6", count: 32)
 
   let state = Observed(State())
+  /// What happens when a request with this line has been answered, before the answer arrives.
+  let meanwhile = Locked<(@Sendable (_ line: String) -> Void)?>(nil)
 
   /// Of the messages, participants and so on.
   static func sid(_ prefix: String, _ number: Int64) -> String {
@@ -117,6 +119,7 @@ final class ScriptedTwilio: Sendable {
     let seen = Request(
       method: request.method, path: path.joined(separator: "/"), query: Form(decoding: Array(request.rawQuery.utf8)),
       form: Form(decoding: body), headers: request.headers, body: body)
+    defer { meanwhile.withLock { $0 }?(seen.line) }
     return state.update { state in
       state.requests.append(seen)
       let line = seen.line + (request.rawQuery.isEmpty ? "" : "?" + request.rawQuery)

@@ -52,6 +52,10 @@ export class Health {
     return lane.oldest === undefined ? 0 : Math.max(0, this.now - lane.oldest);
   }
 
+  whyStopped(lane) {
+    return t('remedyLoop', age(Math.max(0, lane.stopped - this.now)));
+  }
+
   ofLane(lane) {
     if (!lane) return this.#known('ok');
     if (lane.parked) return 'unknown';
@@ -104,7 +108,7 @@ export class Health {
     for (const lane of this.status.lanes) {
       if (!lane.stopped || lane.parked) continue;
       found.push({
-        key: `stopped ${laneName(lane)}`, state: 'error', text: t('troubleStopped', laneName(lane)), more: t('remedyLoop'),
+        key: `stopped ${laneName(lane)}`, state: 'error', text: t('troubleStopped', laneName(lane)), more: this.whyStopped(lane),
         link: { view: 'dead', bridge: lane.bridge, to: lane.to },
       });
     }

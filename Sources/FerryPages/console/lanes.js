@@ -23,7 +23,7 @@ export class Lanes {
           make: ({ item }) => [
             h('a', { href: context.address({ view: 'dead', bridge: item.bridge, to: item.to }), click: context.follow }, bdi(item.bridge), ' → ', bdi(item.to)),
             h('span', { class: 'reason' })],
-          fill: (cell, lane) => setText(cell.lastChild, lane.stopped ? t('remedyLoop') : lane.oldest === undefined ? '' : plain(lane.error ?? '')),
+          fill: (cell, lane) => setText(cell.lastChild, lane.stopped ? health.whyStopped(lane) : lane.oldest === undefined ? '' : plain(lane.error ?? '')),
         },
         { title: t('pending'), class: 'number', fill: (cell, lane) => setText(cell, number(lane.pending)) },
         { title: t('oldest'), class: 'number', fill: (cell, lane) => setText(cell, lane.oldest === undefined ? '–' : age(health.waits(lane))) },

@@ -60,7 +60,7 @@ const en = {
   remedyBadCredentials: 'Check its credentials in the configuration, then start the relay again.',
   remedyDegraded: 'The relay goes on trying and loses nothing. Check the service and the network between.',
   remedyConnecting: 'If it stays so, check the address in the configuration and the service.',
-  remedyLoop: 'Other software carries messages round. End that, then retry or drop its dead letters.',
+  remedyLoop: (left) => `Other software carries messages round. End that. The lane goes on in ${left}, or once its dead letters are retried or dropped.`,
   remedyStopped: 'Start the relay again once the reason is gone.',
   // Plots
   traffic: 'The last ten minutes',
@@ -238,7 +238,7 @@ const ja = {
   remedyBadCredentials: '設定の認証情報を確かめ、リレーを起動し直してください。',
   remedyDegraded: 'リレーは再試行を続け、何も失われません。サービスとネットワークを確かめてください。',
   remedyConnecting: '続くようなら、設定のアドレスとサービスを確かめてください。',
-  remedyLoop: '他のソフトウェアがメッセージを循環させています。それを止めてから、配信不能メッセージを再送または破棄してください。',
+  remedyLoop: (left) => `他のソフトウェアがメッセージを循環させています。それを止めてください。${left}後、または配信不能メッセージをすべて再送か破棄すると再開します。`,
   remedyStopped: '原因を取り除いてからリレーを起動し直してください。',
   traffic: '直近 10 分',
   received: '受信',

@@ -46,8 +46,8 @@ struct ConsoleStatus: Encodable, Sendable {
     let sent: Int
     /// No longer configured: what is left waits until it is again.
     let parked: Bool
-    /// A loop has stopped it: why, and what a person is to do.
-    let stopped: String?
+    /// A loop has stopped it: until when, unless a person decides before.
+    let stopped: Int64?
   }
 
   struct Gap: Encodable, Sendable {
@@ -99,7 +99,7 @@ extension ConsoleStatus.Bridge {
 }
 
 extension ConsoleStatus.Lane {
-  init(_ id: LaneID, _ counts: LaneCounts, next: Timestamp?, sent: Int, isParked: Bool, isStopped: Bool) {
+  init(_ id: LaneID, _ counts: LaneCounts, next: Timestamp?, sent: Int, isParked: Bool, stopped end: Timestamp?) {
     let queue = counts.queue
     bridge = id.bridge
     to = id.destination
@@ -112,7 +112,7 @@ extension ConsoleStatus.Lane {
     self.next = queue == nil ? nil : next?.milliseconds
     self.sent = sent
     parked = isParked
-    stopped = isStopped ? Relay.whyStopped : nil
+    stopped = end?.milliseconds
   }
 
   /// Those that wait longest come first, then those with dead letters.
@@ -133,11 +133,10 @@ extension Relay {
     let lastEvent = try await journal.lastEvent()
     let (tick, sample) = history.last
     let (healths, running, bridges) = table.withLock { ($0.healths, Set($0.lanes.keys), $0.settings.bridges) }
-    let stops = stops.withLock { $0.lanes }
     let lanes = running.union(counts.keys).map { id in
       ConsoleStatus.Lane(
         id, counts[id] ?? LaneCounts(), next: healths[id.destination.account]?.nextAttempt(of: id),
-        sent: sample.sent[id] ?? 0, isParked: !running.contains(id), isStopped: stops.contains(id))
+        sent: sample.sent[id] ?? 0, isParked: !running.contains(id), stopped: stopped(id))
     }
     return ConsoleStatus(
       time: settings.clock.now().milliseconds, tick: tick,

@@ -12,7 +12,13 @@ struct WorkFolder: Sendable {
   }
 
   /// Throws `storage` when it cannot be.
-  func make() throws(FerryError) { try DiskFile.makeFolder(path) }
+  func make() throws(FerryError) {
+    try DiskFile.makeFolder(path) { path in
+      var error = DiskFile.folderFailure(path)
+      error.message += " Name another with --state."
+      return error
+    }
+  }
 
   /// The book of one kind of work between these ends.
   func book(_ kind: String, _ ends: String...) throws(FerryError) -> WorkBook {

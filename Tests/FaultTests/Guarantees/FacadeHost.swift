@@ -23,6 +23,7 @@ final class FacadeHost: Sendable {
   private let loop: LoopExecutor
   private let port: UInt16
   private let make: @Sendable (HTTPClient) throws -> Facade
+  private let echo: Echo
   private let life = Locked<Life?>(nil)
   /// What was fetched before is not fetched again.
   private let digests = Locked<[String: String]>([:])
@@ -34,19 +35,34 @@ final class FacadeHost: Sendable {
   /// Requests that may still change something.
   var writesUnderWay: Int { underWay.withLock { $0 } }
 
+  /// A write once more, made of its request and its body, under another id.
+  typealias Echo = @Sendable (_ request: HTTPRequest, _ body: String) -> HTTPRequest
+
+  /// Where a write has a key of its own, a second one with that key would be none.
+  static let echo: Echo = { request, body in
+    var echo = request
+    var text = body
+    for key in [#""client_id":""#, #""objectId":""#] { text = text.replacing(key, with: key + "echo-") }
+    echo.body = .bytes(Array(text.utf8))
+    return echo
+  }
+
   private struct Life: Sendable {
     let task: Task<Void, Never>
     let facade: Facade
   }
 
-  init(_ make: @escaping @Sendable (HTTPClient) throws -> Facade) async throws {
+  init(
+    echo: @escaping Echo = FacadeHost.echo, _ make: @escaping @Sendable (HTTPClient) throws -> Facade
+  ) async throws {
     self.make = make
+    self.echo = echo
     loop = try LoopExecutor(name: "place")
     let addresses = AddressGuard(allowedHosts: ["127.0.0.1"])
     client = HTTPClient(loop: loop, guard: addresses, logger: .silent)
     direct = HTTPClient(loop: loop, guard: addresses, logger: .silent)
     let facade = try make(direct)
-    let server = try Self.server(port: 0, loop, facade, underWay, echoes)
+    let server = try Self.server(port: 0, loop, facade, underWay, echoes, echo)
     port = server.port
     url = server.url
     proxy = try await FaultProxy.start(to: port)
@@ -54,7 +70,8 @@ final class FacadeHost: Sendable {
   }
 
   private static func server(
-    port: UInt16, _ loop: LoopExecutor, _ facade: Facade, _ underWay: Locked<Int>, _ echoes: Locked<Bool>
+    port: UInt16, _ loop: LoopExecutor, _ facade: Facade, _ underWay: Locked<Int>, _ echoes: Locked<Bool>,
+    _ echo: @escaping Echo
   ) throws -> HTTPServer {
     try HTTPServer(
       HTTPServer.Settings(port: port, stopTimeout: .milliseconds(100)), loop: loop, logger: .silent
@@ -67,10 +84,7 @@ final class FacadeHost: Sendable {
       var copy = request
       copy.body = .bytes(body)
       let answer = await facade.handle(copy)
-      // Where a write has a key of its own, a second one with that key would be none.
-      let text = String(decoding: body, as: UTF8.self).replacing(#""client_id":""#, with: #""client_id":"echo-"#)
-      copy.body = .bytes(Array(text.utf8))
-      _ = await facade.handle(copy)
+      _ = await facade.handle(echo(request, String(decoding: body, as: UTF8.self)))
       return answer
     }
   }
@@ -99,7 +113,7 @@ final class FacadeHost: Sendable {
     await proxy.refuse()
     await end()
     let facade = try make(direct)
-    begin(try Self.server(port: port, loop, facade, underWay, echoes), facade)
+    begin(try Self.server(port: port, loop, facade, underWay, echoes, echo), facade)
     try await beforeAccepting()
     try await proxy.accept()
   }

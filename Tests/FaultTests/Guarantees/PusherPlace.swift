@@ -16,10 +16,23 @@ final class PusherPlace: Place {
 
   private static let appKey = AppKey(key: "key", secret: Secret("secret"))
 
+  /// Signed anew, as the body is another.
+  private static let echo: FacadeHost.Echo = { request, body in
+    var echo = request
+    let body = Array(body.replacing(#"\"ID\":\""#, with: #"\"ID\":\"echo-"#).utf8)
+    echo.body = .bytes(body)
+    echo.rawQuery =
+      appKey.signed(
+        method: request.method, path: request.path, body: body, seconds: SystemClock().now().milliseconds / 1000
+      )
+      .map { "\($0.name)=\($0.value)" }.joined(separator: "&")
+    return echo
+  }
+
   static func open() async throws -> PusherPlace {
     let pictures = Locked<[String: [UInt8]]>([:])
     let store = MemoryCacheStore()
-    let host = try await FacadeHost { _ in
+    let host = try await FacadeHost(echo: echo) { _ in
       let settings = PusherFacade.Settings(appID: "1001", key: "key", secret: Secret("secret"))
       let facade = PusherFacade(
         settings: settings, store: store, clock: SystemClock(), logger: .silent, metrics: nil)

@@ -16,6 +16,14 @@ extension BackendlessAdapter: ImportingProvider {
   ) async throws(FerryError) -> [MessageID?] {
     let table = try table(doing: "import")
     _ = try checked(channel)
+    // Before anything has its place in time.
+    for item in items {
+      switch item.kind {
+      case .join: _ = try words(for: .joined)
+      case .leave: _ = try words(for: .left)
+      case .message, .edit, .delete, .read, .reaction: break
+      }
+    }
     var rows: [JSONValue] = []
     var ids: [MessageID?] = []
     for item in items {
@@ -25,10 +33,10 @@ extension BackendlessAdapter: ImportingProvider {
         rows.append(try writer.row(message, item, in: channel, at: place(item.time, in: channel)))
       case .join(let member):
         ids.append(nil)
-        if let row = try notice(settings.joinNotice, .joined, member, item, in: channel) { rows.append(row) }
+        rows.append(try notice(.joined, member, item, in: channel))
       case .leave(let member):
         ids.append(nil)
-        if let row = try notice(settings.leaveNotice, .left, member, item, in: channel) { rows.append(row) }
+        rows.append(try notice(.left, member, item, in: channel))
       case .edit(let reference, let message):
         try await save(&rows, in: table)
         ids.append(nil)
@@ -44,14 +52,24 @@ extension BackendlessAdapter: ImportingProvider {
     return ids
   }
 
-  /// By the app's own notice, as when somebody is announced: nil where it has one for coming and none for going.
+  /// By the app's own notice, as when somebody is announced.
   private func notice(
-    _ text: String?, _ kind: FerryMark.Notice, _ member: Author, _ item: PastItem, in channel: ChannelID
-  ) throws(FerryError) -> JSONValue? {
+    _ kind: FerryMark.Notice, _ member: Author, _ item: PastItem, in channel: ChannelID
+  ) throws(FerryError) -> JSONValue {
+    writer.notice(try words(for: kind), kind, member, item, in: channel, at: place(item.time, in: channel))
+  }
+
+  /// Throws `unsupported` where the app has no notice, or one for coming and none for going: what is left out is to be
+  /// reported.
+  private func words(for kind: FerryMark.Notice) throws(FerryError) -> String {
     if let reason = capabilities.absent["members"] {
       throw FerryError(.unsupported, "Could not import who came and went: \(reason)")
     }
-    return text.map { writer.notice($0, kind, member, item, in: channel, at: place(item.time, in: channel)) }
+    guard let words = kind == .joined ? settings.joinNotice : settings.leaveNotice else {
+      throw FerryError(
+        .unsupported, "Could not import who went: the app has no notice for it. Set leave_notice if it has.")
+    }
+    return words
   }
 
   /// Rows of one second are sorted by this time, and rows of one import are saved within few seconds: so what happened at

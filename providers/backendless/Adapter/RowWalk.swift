@@ -11,10 +11,10 @@ struct RowWalk: Hashable, Sendable {
   struct Second: Hashable, Sendable {
     let time: Int64
     let rows: [JSONValue]
-    /// How many rows of the second, in the way's direction, come before these: those that were taken another day.
-    let before: Int
+    /// Rows of the second that were taken before these, another day.
+    let before: Stop?
 
-    init(_ time: Int64, _ rows: [JSONValue], finer: String, before: Int = 0) {
+    init(_ time: Int64, _ rows: [JSONValue], finer: String, before: Stop? = nil) {
       self.time = time
       self.before = before
       let times = rows.compactMap { $0[finer]?.integer }
@@ -39,10 +39,20 @@ struct RowWalk: Hashable, Sendable {
 
   /// The second in which a reader stopped.
   struct Stop: Hashable, Sendable {
+    /// Of the rows that were taken, the last so many are remembered: a page's.
+    static let memory = BackendlessAPI.pageSize
+
     let time: Int64
-    /// How many rows of it were taken since its beginning, in the way's direction, and which was the last.
-    let taken: Int
-    let last: String
+    /// The last rows that were taken, in the way's direction.
+    private(set) var taken: [String]
+    /// No row was taken before those.
+    private(set) var isWhole: Bool
+
+    init(_ time: Int64, _ taken: [String], isWhole: Bool) {
+      self.time = time
+      self.taken = taken.suffix(Self.memory)
+      self.isWhole = isWhole && taken.count <= Self.memory
+    }
   }
 
   let column: String
@@ -115,24 +125,25 @@ struct RowWalk: Hashable, Sendable {
     walk.isDone = false
     if let earlier { walk.pass(earlier.time) }
     let rows = inDirection(second)
-    if index > 0, index <= rows.count, let (_, last) = place(of: rows[index - 1]) {
-      walk.stop = Stop(time: second.time, taken: second.before + index, last: last)
-    }
+    let taken = (second.before?.taken ?? []) + rows.prefix(index).compactMap { place(of: $0)?.id }
+    if !taken.isEmpty { walk.stop = Stop(second.time, taken, isWhole: second.before?.isWhole ?? true) }
     return walk
   }
 
   /// A second's rows, in the way's direction.
   func inDirection(_ second: Second) -> [JSONValue] { isAscending ? second.rows : second.rows.reversed() }
 
-  /// What is left of the second in which a reader stopped, read anew. Rows may have gone meanwhile: when the last that
-  /// was taken is among them, one is rather told once more than not at all.
+  /// What is left of the second in which a reader stopped, read anew: rows that were not taken, whatever has gone
+  /// meanwhile. Where more were taken than are remembered, it goes on from those that are; when all of these have gone, rows
+  /// are rather told once more than not at all.
   func rest(of second: Second, after stop: Stop) -> Second {
     let rows = inDirection(second)
-    let index = rows.firstIndex { place(of: $0)?.id == stop.last }
-    let taken = index.map { $0 + 1 } ?? min(max(stop.taken - 1, 0), rows.count)
-    let rest = Array(rows.dropFirst(taken))
+    let taken = Set(stop.taken)
+    let isTaken = { (row: JSONValue) in place(of: row).map { taken.contains($0.id) } ?? false }
+    let first = stop.isWhole ? 0 : rows.firstIndex(where: isTaken) ?? 0
+    let rest = rows.dropFirst(first).filter { !isTaken($0) }
     // Their order is settled.
-    return Second(second.time, isAscending ? rest : rest.reversed(), finer: "", before: taken)
+    return Second(second.time, isAscending ? rest : rest.reversed(), finer: "", before: stop)
   }
 
   /// The time and id of a row, if it has what the way goes by.
@@ -148,8 +159,8 @@ struct RowWalk: Hashable, Sendable {
     self.init(by: column, finer: finer, ascending: ascending)
     let value = cursor.flatMap { JSONText.value($0.rawValue) }
     passed = value?["t"]?.integer
-    if let stop = value?["in"], let time = stop["t"]?.integer, let last = stop["id"]?.string {
-      self.stop = Stop(time: time, taken: Int(clamping: max(stop["n"]?.integer ?? 0, 0)), last: last)
+    if let stop = value?["in"], let time = stop["t"]?.integer, let taken = stop["ids"]?.array {
+      self.stop = Stop(time, taken.compactMap(\.string), isWhole: stop["all"]?.bool ?? false)
     }
   }
 
@@ -159,7 +170,9 @@ struct RowWalk: Hashable, Sendable {
     var value: [String: JSONValue] = [:]
     value["t"] = passed.map(JSONValue.integer)
     if let stop {
-      value["in"] = ["t": .integer(stop.time), "n": .integer(Int64(stop.taken)), "id": .string(stop.last)]
+      value["in"] = [
+        "t": .integer(stop.time), "ids": .array(stop.taken.map(JSONValue.string)), "all": .bool(stop.isWhole),
+      ]
     }
     return Cursor(JSONText.text(of: .object(value)))
   }

@@ -12,6 +12,8 @@ final class DisplayNames: Sendable {
   private let api: TwilioAPI
   private let clock: any FerryClock
   private let entries = Locked(Remembered<String, Entry>(capacity: 10_000))
+  /// Those who are being asked about: by how many, and how often their name has changed meanwhile.
+  private let underWay = Locked<[String: (askers: Int, changes: Int)]>([:])
   private static let lifetime = Duration.seconds(600)
   private static let lifetimeOfFailure = Duration.seconds(30)
   private let deadline: Duration
@@ -31,6 +33,7 @@ final class DisplayNames: Sendable {
     let now = clock.now()
     let entry = entries.withLock { $0[identity] }
     if let entry, entry.expires > now { return entry.name }
+    let changes = begin(identity)
     var name: String?
     var lifetime = Self.lifetime
     do throws(FerryError) {
@@ -43,14 +46,32 @@ final class DisplayNames: Sendable {
       }
     }
     let found = Entry(name: name, expires: now.advanced(by: lifetime))
-    entries.withLock { $0[identity] = found }
+    // An answer from before a change would hide it.
+    end(identity, ifUnchangedSince: changes) { entries.withLock { $0[identity] = found } }
     return name
+  }
+
+  private func begin(_ identity: String) -> Int {
+    underWay.withLock { underWay in
+      underWay[identity, default: (0, 0)].askers += 1
+      return underWay[identity]?.changes ?? 0
+    }
+  }
+
+  private func end(_ identity: String, ifUnchangedSince changes: Int, _ store: () -> Void) {
+    underWay.withLock { underWay in
+      guard var asked = underWay[identity] else { return }
+      if asked.changes == changes { store() }
+      asked.askers -= 1
+      underWay[identity] = asked.askers > 0 ? asked : nil
+    }
   }
 
   /// A webhook says that the name is another now. Which it is the service is asked when it is needed: a webhook carries no
   /// time, and may be an old one that somebody sends again.
   func mayHaveChanged(_ identity: String) {
     let now = clock.now()
+    underWay.withLock { $0[identity]?.changes += 1 }
     entries.withLock { entries in
       guard var entry = entries[identity] else { return }
       entry.expires = now
