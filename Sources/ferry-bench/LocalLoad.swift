@@ -36,7 +36,11 @@ actor LocalLoad {
   }
 
   private func read(_ bytes: [UInt8]?) {
-    guard let bytes else { return }
+    guard let bytes else {
+      // What is not heard any more would be waited for for ever.
+      Logger.standardError("ferry-bench: the server closed the reader's connection\n")
+      Glibc._exit(70)
+    }
     if !isSubscribed {
       subscribed.feed(bytes)
       isSubscribed = subscribed.count > 0
