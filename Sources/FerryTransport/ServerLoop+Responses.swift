@@ -59,6 +59,7 @@ extension ServerLoop {
     switch source.pipe.take(into: buffer) {
     case .bytes(let count): return count
     case .empty:
+      if isEnding { return -2 }
       suspend(source.exchange)
       return 0
     case .finished: return -1

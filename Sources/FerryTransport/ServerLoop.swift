@@ -35,6 +35,8 @@ actor ServerLoop {
   var toldOfLimit: ContinuousClock.Instant?
   var lastID: UInt64 = 0
   var isStopping = false
+  /// Nothing is waited for any more.
+  var isEnding = false
   /// Sockets under TLS that we have closed and libmicrohttpd not yet: it gets to that in a later turn, for which its
   /// descriptor does not ask.
   var endingUpgrades = 0
@@ -131,9 +133,10 @@ actor ServerLoop {
     if let sweepTimer { loop.cancel(sweepTimer) }
     if let hook { loop.removeHook(hook) }
     if let watch { loop.unwatch(watch) }
+    // Suspended connections would make libmicrohttpd abort the program: all are resumed, and none waits any more.
+    isEnding = true
     resumeAll()
     runDaemon()
-    // Suspended connections would make libmicrohttpd abort; all were resumed and refused.
     callbacks.stopDaemon()
     if !tasks.isEmpty { logger.warning("\(tasks.count) handlers did not end when they were cancelled") }
   }
@@ -165,7 +168,7 @@ actor ServerLoop {
   }
 
   func suspend(_ exchange: Exchange) {
-    guard !exchange.isSuspended else { return }
+    guard !exchange.isSuspended, !isEnding else { return }
     exchange.isSuspended = true
     MHD_suspend_connection(exchange.handle)
   }

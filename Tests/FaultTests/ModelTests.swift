@@ -166,14 +166,20 @@ private actor World {
 
   // MARK: The end
 
-  /// A last relay that is left alone until every lane is empty.
+  /// A last relay that is left alone until it has heard of everything, and every lane is empty.
   func settle() async throws {
-    let seed = seed
+    let (seed, rig) = (seed, rig)
+    let sources = Set(bridges.flatMap(\.routes.keys).map(\.account))
     try await rig.relaying(gracefully: true) { journal in
       var quiet = 0
       while quiet < 3 {
+        var isHeard = true
+        for source in sources {
+          let place = try await journal.cursors(of: source)[Rig.room]?.0
+          isHeard = isHeard && place == Cursor(String(rig[source].events(in: Rig.room).count))
+        }
         let counts = try await journal.counts().values
-        quiet = counts.allSatisfy { $0.pending == 0 } ? quiet + 1 : 0
+        quiet = isHeard && counts.allSatisfy { $0.pending == 0 } ? quiet + 1 : 0
         try await SystemClock().sleep(for: .milliseconds(4))
       }
       #expect(try await journal.deadLetters().isEmpty, "seed \(seed)")

@@ -290,6 +290,33 @@ struct HTTPServerTests {
     loop.stop()
   }
 
+  @Test("stopping ends also beside handlers and answers that never do", arguments: [true, false])
+  func stubbornStop(isStream: Bool) async throws {
+    let started = BoundedChannel<Void>(capacity: 1)
+    let never = BoundedChannel<[UInt8]>(capacity: 1)
+    let loop = try LoopExecutor(name: "stop")
+    let server = try HTTPServer(.init(stopTimeout: .milliseconds(20)), loop: loop, logger: .silent) { _ in
+      if isStream {
+        let body = ByteStream {
+          await started.send(())
+          return await Task.detached { await never.next() }.value
+        }
+        return HTTPResponse(status: 200, headers: [:], body: .stream(body))
+      }
+      await started.send(())
+      _ = await Task.detached { await never.next() }.value
+      return .text("late")
+    }
+    let running = Task { await server.run() }
+    let socket = try RawSocket(port: server.port)
+    try socket.write("GET / HTTP/1.1\r\nHost: x\r\n\r\n")
+    _ = await started.next()
+    running.cancel()
+    await running.value
+    never.finish()
+    loop.stop()
+  }
+
   @Test("garbage on the port disturbs nobody else")
   func garbage() async throws {
     try await withBench(handler: echo) { bench in
