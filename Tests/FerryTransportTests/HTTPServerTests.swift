@@ -299,12 +299,12 @@ struct HTTPServerTests {
       if isStream {
         let body = ByteStream {
           await started.send(())
-          return await Task.detached { await never.next() }.value
+          return await Task { await never.next() }.value
         }
         return HTTPResponse(status: 200, headers: [:], body: .stream(body))
       }
       await started.send(())
-      _ = await Task.detached { await never.next() }.value
+      _ = await Task { await never.next() }.value
       return .text("late")
     }
     let running = Task { await server.run() }
