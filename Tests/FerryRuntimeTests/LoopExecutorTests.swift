@@ -51,13 +51,18 @@ private actor Resident {
   func jobOrder() async throws {
     try await withLoop { loop in
       let seen = Locked<[Int]>([])
+      let last = BoundedChannel<Void>(capacity: 1)
       await Resident(loop).run { loop in
         // Queued while the loop is busy with this very job, so the order is ours.
         for number in 0..<100 {
-          Task(executorPreference: loop) { seen.withLock { $0.append(number) } }
+          Task(executorPreference: loop) {
+            seen.withLock { $0.append(number) }
+            if number == 99 { await last.send(()) }
+          }
         }
       }
-      await Task(executorPreference: loop) {}.value
+      // What is waited for may be moved ahead of the others, so none of them is.
+      _ = await last.next()
       #expect(seen.withLock { $0 } == Array(0..<100))
     }
   }
