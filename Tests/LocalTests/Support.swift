@@ -2,6 +2,7 @@ import FerryChat
 import FerryConfig
 import FerryCore
 import FerryRuntime
+import FerryTestKit
 import FerryTransport
 import FoundationEssentials
 import LocalProvider
@@ -18,7 +19,7 @@ final class TestServer: Sendable {
   let loop: LoopExecutor
   let client: HTTPClient
   let limits: ChatLimits
-  private let port = Locked<UInt16>(0)
+  private let port: PortReservation
   private let running = Locked<Running?>(nil)
 
   static let tokens = [
@@ -29,6 +30,7 @@ final class TestServer: Sendable {
   ]
 
   init(limits: ChatLimits = ChatLimits()) throws {
+    port = try PortReservation()
     folder = FileManager.default.temporaryDirectory.path + "/ferry-local-\(UUID().uuidString)"
     try FileManager.default.createDirectory(atPath: folder, withIntermediateDirectories: true)
     loop = try LoopExecutor(name: "local-tests")
@@ -36,21 +38,19 @@ final class TestServer: Sendable {
     self.limits = limits
   }
 
-  var url: String { "http://127.0.0.1:\(port.withLock { $0 })" }
+  var url: String { "http://127.0.0.1:\(port.port)" }
 
   var chat: ChatService {
     get throws { try #require(running.withLock { $0?.chat }) }
   }
 
-  /// On the port it had before, if any.
   func start() throws {
     let chat = try ChatService(
       path: folder + "/chat.db", files: folder + "/files", logger: .silent, limits: limits)
     let facade = LocalServer(chat: chat, tokens: Self.tokens, logger: .silent)
     let server = try HTTPServer(
-      HTTPServer.Settings(port: port.withLock { $0 }, stopTimeout: .milliseconds(500)), loop: loop, logger: .silent,
+      HTTPServer.Settings(port: port.port, stopTimeout: .milliseconds(500)), loop: loop, logger: .silent,
       handler: { await facade.handle($0) })
-    port.withLock { $0 = server.port }
     let task = Task {
       await withDiscardingTaskGroup { group in
         group.addTask { await server.run() }

@@ -21,7 +21,7 @@ final class FacadeHost: Sendable {
   let client: HTTPClient
   let direct: HTTPClient
   private let loop: LoopExecutor
-  private let port: UInt16
+  private let reservation: PortReservation
   private let make: @Sendable (HTTPClient) throws -> Facade
   private let echo: Echo
   private let life = Locked<Life?>(nil)
@@ -62,10 +62,10 @@ final class FacadeHost: Sendable {
     client = HTTPClient(loop: loop, guard: addresses, logger: .silent)
     direct = HTTPClient(loop: loop, guard: addresses, logger: .silent)
     let facade = try make(direct)
-    let server = try Self.server(port: 0, loop, facade, underWay, echoes, echo)
-    port = server.port
+    reservation = try PortReservation()
+    let server = try Self.server(port: reservation.port, loop, facade, underWay, echoes, echo)
     url = server.url
-    proxy = try await FaultProxy.start(to: port)
+    proxy = try await FaultProxy.start(to: reservation.port)
     begin(server, facade)
   }
 
@@ -113,7 +113,7 @@ final class FacadeHost: Sendable {
     await proxy.refuse()
     await end()
     let facade = try make(direct)
-    begin(try Self.server(port: port, loop, facade, underWay, echoes, echo), facade)
+    begin(try Self.server(port: reservation.port, loop, facade, underWay, echoes, echo), facade)
     try await beforeAccepting()
     try await proxy.accept()
   }

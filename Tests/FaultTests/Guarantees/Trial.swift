@@ -93,10 +93,13 @@ private actor TrialRun {
     if trial.fault == .failpoint { return try await dieSomewhere() }
     guard let current = life else { return }
     faults += try await trouble.begin(current, with: dice)
+    // The port of one that is gone may be anybody's.
+    if !current.isRunning { life = nil }
     try await talk(4)
     try await letStrangersTry()
     let next = try await trouble.end(current, with: dice)
     life = next
+    try await letStrangersTry()
     if isCalmBetween { try await waitUntilDelivered() }
     faults += await trouble.spent() - before
   }
