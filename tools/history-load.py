@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Measures moving a long history between the local server and an archive: seconds, messages a second, peak memory.
+"""Measures moving a long history between the local server and an archive: seconds, messages a second, peak memory, and
+the processor's time a message of both the command and the server.
 
     tools/history-load.py [MESSAGES] [FERRY]
 
@@ -36,16 +37,25 @@ def fill(url, count):
             urllib.request.urlopen(request, timeout=60).read()
 
 
-def measured(step, *arguments):
+def processor_seconds(pid):
+    fields = pathlib.Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def measured(server, step, *arguments):
+    before = processor_seconds(server.pid)
     start = time.monotonic()
     process = subprocess.Popen([FERRY, *arguments, "--json", "--quiet"], stdout=subprocess.PIPE)
     _, status, usage = os.wait4(process.pid, 0)
     seconds = time.monotonic() - start
+    own = usage.ru_utime + usage.ru_stime
+    there = processor_seconds(server.pid) - before
     summary = json.loads(process.stdout.read() or b"{}")
     count = summary.get("messages", 0) or summary.get("unchanged", 0)
     print(json.dumps({
         "step": step, "exit": os.waitstatus_to_exitcode(status), "messages": count, "seconds": round(seconds, 2),
-        "per_second": round(count / seconds), "cpu_seconds": round(usage.ru_utime + usage.ru_stime, 2),
+        "per_second": round(count / seconds), "cpu_seconds": round(own, 2),
+        "us_each": round(own * 1e6 / max(count, 1), 1), "server_us_each": round(there * 1e6 / max(count, 1), 1),
         "resident_mib": round(usage.ru_maxrss / 1024, 1)}), flush=True)
 
 
@@ -63,11 +73,11 @@ def main():
         at = url.replace("http://", "local+http://owner@")
         fill(url, COUNT)
         archive = str(folder / "lobby.ferry")
-        measured("export local to archive", "export", at + "/lobby", archive)
-        measured("export again", "export", at + "/lobby", archive)
-        measured("import archive into local", "import", archive, at + "/copy")
-        measured("import again", "import", archive, at + "/copy")
-        measured("migrate local to local", "migrate", at + "/lobby", at + "/third", "--state", str(folder / "state"))
+        measured(server, "export local to archive", "export", at + "/lobby", archive)
+        measured(server, "export again", "export", at + "/lobby", archive)
+        measured(server, "import archive into local", "import", archive, at + "/copy")
+        measured(server, "import again", "import", archive, at + "/copy")
+        measured(server, "migrate local to local", "migrate", at + "/lobby", at + "/third", "--state", str(folder / "state"))
         status = pathlib.Path(f"/proc/{server.pid}/status").read_text()
         peak = next(line for line in status.splitlines() if line.startswith("VmHWM"))
         print(json.dumps({"step": "server", "resident_mib": int(peak.split()[1]) // 1024}))

@@ -19,10 +19,9 @@ extension ChatService {
     for item in items { try limits.check(item) }
     return try await write { transaction in
       let row = try ChatService.rowMakingRoom(room, at: transaction.now, transaction.connection)
-      var posted: [LoggedEvent] = []
-      let ids = try items.map { try transaction.bring($0, into: room, row: row, &posted) }
-      transaction.publish(posted, of: room)
-      return ids
+      var bringing = Bringing(transaction, into: room, row: row)
+      for item in items { try bringing.take(item) }
+      return try bringing.finish()
     }
   }
 }
@@ -50,7 +49,7 @@ extension ChatLimits {
 }
 
 extension Attachment {
-  fileprivate init(_ sent: OutgoingAttachment) {
+  init(_ sent: OutgoingAttachment) {
     self.init(
       name: sent.name, mediaType: sent.mediaType, size: sent.size, sha256: sent.sha256.isEmpty ? nil : sent.sha256,
       reference: sent.reference)
@@ -61,26 +60,10 @@ extension ChatTransaction {
   /// The keys of what was imported that is no message, one collection a room.
   private static func imported(_ row: Int64) -> String { "imported/\(row)" }
 
-  fileprivate func bring(
-    _ item: PastItem, into room: ChannelID, row: Int64, _ posted: inout [LoggedEvent]
-  ) throws -> MessageID? {
-    let then = at(item.time)
-    if case .message(let past) = item.kind {
-      var message = Message(
-        id: "", author: past.author, text: past.text, format: past.format, time: item.time, revision: past.revision,
-        edited: past.edited, attachments: past.attachments.map(Attachment.init), mentions: past.mentions,
-        stamp: item.stamp, attributes: past.attributes)
-      message.replyTo = try past.replyTo.flatMap { try id(of: $0, in: room, row: row) }
-      let (stored, event) = try then.insert(message, clientID: item.key, to: room, row: row)
-      if let event { posted.append(event) }
-      return stored.message.message.id
-    }
-    // Events stand in the log in their order.
-    publish(posted, of: room)
-    posted = []
-    guard try insert(true, as: item.key.rawValue, in: Self.imported(row)) else { return nil }
-    try then.bring(item, into: room, row: row)
-    return nil
+  /// Something other than a message; nothing where it was imported before.
+  func bring(other item: PastItem, into room: ChannelID, row: Int64) throws {
+    guard try insert(true, as: item.key.rawValue, in: Self.imported(row)) else { return }
+    try at(item.time).bring(item, into: room, row: row)
   }
 
   /// Something other than a message, for the first time. What is about a message that is not there, or not any more, has
@@ -116,7 +99,7 @@ extension ChatTransaction {
     }
   }
 
-  private func id(of reference: PastReference, in room: ChannelID, row: Int64) throws -> MessageID? {
+  func id(of reference: PastReference, in room: ChannelID, row: Int64) throws -> MessageID? {
     if let id = reference.id { return try message(id, in: room)?.message.id }
     return try ChatService.message(clientID: reference.key, in: room, row: row, connection)?.message.id
   }

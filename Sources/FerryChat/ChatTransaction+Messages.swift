@@ -147,10 +147,7 @@ extension ChatTransaction {
     var message = new
     message.attachments = try known(message.attachments)
     let replyTo = try message.replyTo.map { try number($0, inRoom: row) }
-    let position =
-      try connection.first(
-        "SELECT position + skips + 1 FROM messages WHERE room = ? ORDER BY id DESC LIMIT 1", .integer(row)
-      ) { $0.integer(0) } ?? 0
+    let position = try nextPosition(inRoom: row)
     try connection.execute(
       """
       INSERT INTO messages(
@@ -166,6 +163,13 @@ extension ChatTransaction {
     let stored = ChatMessage(message: message, room: room, clientID: clientID, position: position)
     let event = try append(.posted(message), stored: stored, to: room, row: row)
     return (Posted(message: stored, isRepeat: false), event)
+  }
+
+  /// The position of the next message of a room.
+  func nextPosition(inRoom row: Int64) throws -> Int64 {
+    try connection.first(
+      "SELECT position + skips + 1 FROM messages WHERE room = ? ORDER BY id DESC LIMIT 1", .integer(row)
+    ) { $0.integer(0) } ?? 0
   }
 
   /// Counts an edit or a deletion: the next message's position leaves out a number.

@@ -38,7 +38,7 @@ package final class ChatTransaction {
     _ kind: Event.Kind, stored: ChatMessage? = nil, before: ChatMessage? = nil, to room: ChannelID, row: Int64
   ) throws -> LoggedEvent {
     var event = Event(key: "", channel: room, time: now, kind: kind)
-    let json = try Wire.Event(event, stored: stored).json()
+    let json = try Wire.Event.json(event, stored: stored)
     try connection.execute("INSERT INTO events(room, json) VALUES (?, ?)", .integer(row), .text(json))
     let sequence = connection.lastInsertedID
     event.key = EventKey("s\(sequence)")

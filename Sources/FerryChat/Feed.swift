@@ -63,12 +63,19 @@ final class Feed: Sendable {
   /// The events of one transaction, all of one room. Writer thread.
   func publish(_ events: [LoggedEvent], of room: ChannelID, typingEnds authors: [UserID]) {
     guard let last = events.last else { return }
+    publish(through: last.sequence, of: room, typingEnds: authors) { events }
+  }
+
+  /// As above, for events up to a sequence that are made only where somebody reads them.
+  func publish(
+    through last: Int64, of room: ChannelID, typingEnds authors: [UserID] = [], _ events: () -> [LoggedEvent]
+  ) {
     let (ended, readers) = state.withLock { state in
-      state.head = last.sequence
+      state.head = last
       return (authors.compactMap { state.typing.end($0, in: room) }, state.readers(of: room))
     }
     if readers.isEmpty { return }
-    let items = ended.map(FeedItem.typing) + events.map(FeedItem.event)
+    let items = ended.map(FeedItem.typing) + events().map(FeedItem.event)
     for reader in readers { reader.offer(items) }
   }
 

@@ -44,7 +44,59 @@ extension Wire.Message {
   }
 }
 
+extension ChatMessage {
+  /// As `Wire.Message` writes it, mostly without making one.
+  func write(to json: inout JSONWriter) throws(FerryError) {
+    guard message.attachments.isEmpty, message.mentions.isEmpty, reactions.isEmpty else {
+      return try Wire.Message(self).write(to: &json)
+    }
+    json.begin()
+    json.member("id", message.id.rawValue)
+    json.member("room", room.rawValue)
+    json.name("author")
+    json.begin()
+    json.member("id", message.author.id.rawValue)
+    json.member("name", message.author.name)
+    json.member("avatar", message.author.avatar)
+    json.end()
+    json.member("text", message.text)
+    json.member("format", message.format.rawValue)
+    json.member("time", message.time.iso8601)
+    json.name("revision")
+    json.value(Int64(message.revision))
+    json.member("edited", message.edited?.iso8601)
+    json.member("deleted", deleted?.iso8601)
+    json.name("attachments")
+    json.raw("[]")
+    json.member("reply_to", message.replyTo?.rawValue)
+    json.member("client_id", clientID?.rawValue)
+    json.member("stamp", message.stamp)
+    json.member("attributes", message.attributes)
+    json.end()
+  }
+}
+
 extension Wire.Event {
+  /// What `Wire.Event(event, stored: stored)` is in JSON, mostly without making one.
+  static func json(_ event: FerryCore.Event, stored: ChatMessage?) throws(FerryError) -> String {
+    let kind: Kind
+    switch event.kind {
+    case .posted: kind = .message
+    case .edited: kind = .edit
+    default: return try Wire.Event(event, stored: stored).json()
+    }
+    guard let stored else { return try Wire.Event(event).json() }
+    var json = JSONWriter(capacity: 512 + 2 * stored.message.text.utf8.count)
+    json.begin()
+    json.member("kind", kind.rawValue)
+    json.member("room", event.channel.rawValue)
+    json.member("time", event.time.iso8601)
+    json.name("message")
+    try stored.write(to: &json)
+    json.end()
+    return json.text
+  }
+
   /// The same members as its `Encodable` writes.
   func json() throws(FerryError) -> String {
     var json = JSONWriter()

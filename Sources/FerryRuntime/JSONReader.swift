@@ -9,21 +9,29 @@ package struct JSONReader {
   package struct Fault: Error, Hashable, Sendable {
     package var offset: Int
     package var reason: String
+
+    package init(offset: Int, reason: String) {
+      self.offset = offset
+      self.reason = reason
+    }
   }
 
   /// Levels of arrays and objects; deeper text is refused.
   package static let deepest = 32
 
-  private let limit: Int
+  let limit: Int
 
-  private let bytes: UnsafeBufferPointer<UInt8>
-  private var position = 0
+  let bytes: UnsafeBufferPointer<UInt8>
+  var position = 0
   private let isLenient: Bool
   private let countsWholeNumbers: Bool
   /// Whether bytes or escapes that are no Unicode text were replaced by U+FFFD.
-  private var isLossy = false
+  package private(set) var isLossy = false
+  /// Of what is read member by member: how many levels lie around it, and whether nothing of this one was read.
+  var level = 0
+  var isAtStart = false
 
-  private init(_ bytes: UnsafeBufferPointer<UInt8>, isLenient: Bool, countsWholeNumbers: Bool, limit: Int) {
+  init(_ bytes: UnsafeBufferPointer<UInt8>, isLenient: Bool, countsWholeNumbers: Bool, limit: Int) {
     self.bytes = bytes
     self.countsWholeNumbers = countsWholeNumbers
     self.limit = limit
@@ -62,15 +70,15 @@ package struct JSONReader {
     return try result.get()
   }
 
-  private func fault(_ reason: String) -> Fault { Fault(offset: position, reason: reason) }
+  func fault(_ reason: String) -> Fault { Fault(offset: position, reason: reason) }
 
-  private var byte: UInt8? { position < bytes.count ? bytes[position] : nil }
+  var byte: UInt8? { position < bytes.count ? bytes[position] : nil }
 
-  private mutating func skipSpace() {
+  mutating func skipSpace() {
     while let byte, byte == 0x20 || byte == 0x0a || byte == 0x0d || byte == 0x09 { position += 1 }
   }
 
-  private mutating func value(depth: Int) throws(Fault) -> JSONValue {
+  mutating func value(depth: Int) throws(Fault) -> JSONValue {
     switch byte {
     case UInt8(ascii: "\""): return .string(try string())
     case UInt8(ascii: "{"): return .object(try object(depth: depth + 1))
@@ -150,7 +158,7 @@ package struct JSONReader {
     }
   }
 
-  private mutating func number() throws(Fault) -> JSONValue {
+  mutating func number() throws(Fault) -> JSONValue {
     let start = position
     if byte == UInt8(ascii: "-") { position += 1 }
     let firstDigit = position
@@ -169,6 +177,10 @@ package struct JSONReader {
       position += 1
       if byte == UInt8(ascii: "+") || byte == UInt8(ascii: "-") { position += 1 }
       try digits(from: start)
+    }
+    if isWhole, position - start < 18, bytes[firstDigit] != UInt8(ascii: "0") {
+      let integer = bytes[firstDigit..<position].reduce(0) { $0 * 10 + Int64($1 - UInt8(ascii: "0")) }
+      return .integer(firstDigit > start ? -integer : integer)
     }
     let text = String(decoding: bytes[start..<position], as: UTF8.self)
     // Minus zero is a number and no integer.
@@ -192,7 +204,7 @@ package struct JSONReader {
 
   // MARK: Strings
 
-  private mutating func string() throws(Fault) -> String {
+  mutating func string() throws(Fault) -> String {
     position += 1
     let start = position
     var isASCII = true

@@ -35,27 +35,36 @@ extension Timestamp {
     let shifted = (5 * dayOfYear + 2) / 153
     let month = shifted < 10 ? shifted + 3 : shifted - 9
     let year = yearOfEra + era * 400 + (month <= 2 ? 1 : 0)
-    func write(_ number: Int64, _ width: Int, to text: inout [UInt8], then next: UInt8) {
-      if number < 0 { text.append(UInt8(ascii: "-")) }
-      let start = text.count
-      var rest = number.magnitude
-      repeat {
-        text.append(UInt8(ascii: "0") + UInt8(rest % 10))
-        rest /= 10
-      } while rest > 0 || text.count < start + width
-      text[start...].reverse()
-      text.append(next)
+    let text = Self.digits(
+      abs(year), month, dayOfYear - (153 * shifted + 2) / 5 + 1, part / 3_600_000, part / 60_000 % 60,
+      part / 1000 % 60, part % 1000)
+    return year < 0 ? "-" + text : text
+  }
+
+  /// Straight into the text's own memory: an import writes several times for each message.
+  private static func digits(
+    _ year: Int64, _ month: Int64, _ day: Int64, _ hour: Int64, _ minute: Int64, _ second: Int64, _ part: Int64
+  ) -> String {
+    // Beyond the calendar of RFC 3339 a year has as many digits as it needs.
+    guard year <= 9999 else { return String(year) + digits(0, month, day, hour, minute, second, part).dropFirst(4) }
+    return String(unsafeUninitializedCapacity: 24) { text in
+      func write(_ number: Int64, _ range: Range<Int>, then next: UInt8) {
+        var rest = number
+        for index in range.reversed() {
+          text[index] = UInt8(ascii: "0") + UInt8(truncatingIfNeeded: rest % 10)
+          rest /= 10
+        }
+        text[range.upperBound] = next
+      }
+      write(year, 0..<4, then: UInt8(ascii: "-"))
+      write(month, 5..<7, then: UInt8(ascii: "-"))
+      write(day, 8..<10, then: UInt8(ascii: "T"))
+      write(hour, 11..<13, then: UInt8(ascii: ":"))
+      write(minute, 14..<16, then: UInt8(ascii: ":"))
+      write(second, 17..<19, then: UInt8(ascii: "."))
+      write(part, 20..<23, then: UInt8(ascii: "Z"))
+      return 24
     }
-    var text: [UInt8] = []
-    text.reserveCapacity(24)
-    write(year, 4, to: &text, then: UInt8(ascii: "-"))
-    write(month, 2, to: &text, then: UInt8(ascii: "-"))
-    write(dayOfYear - (153 * shifted + 2) / 5 + 1, 2, to: &text, then: UInt8(ascii: "T"))
-    write(part / 3_600_000, 2, to: &text, then: UInt8(ascii: ":"))
-    write(part / 60_000 % 60, 2, to: &text, then: UInt8(ascii: ":"))
-    write(part / 1000 % 60, 2, to: &text, then: UInt8(ascii: "."))
-    write(part % 1000, 3, to: &text, then: UInt8(ascii: "Z"))
-    return String(decoding: text, as: UTF8.self)
   }
 
   /// With or without fractional seconds; nil for anything else.

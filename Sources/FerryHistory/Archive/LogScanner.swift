@@ -21,6 +21,8 @@ final class LogScanner {
     var description: String { "\(file), line \(line) (byte \(offset))" }
   }
 
+  private static let lineEnd: [UInt8] = [0x0a]
+
   private let files: ArchiveFiles
   private let checkpoint: Checkpoint?
   private var numbers: ArraySlice<Int>
@@ -90,7 +92,7 @@ final class LogScanner {
     guard !isSealed else { throw fault("There is a line after the seal.") }
     let parsed = try parse(line.bytes)
     digest.update(line.bytes)
-    digest.update([0x0a])
+    digest.update(Self.lineEnd)
     return parsed
   }
 
@@ -104,6 +106,7 @@ final class LogScanner {
   }
 
   private func parse(_ bytes: [UInt8]) throws(FerryError) -> Line {
+    if place.line > 1, let (seq, record) = Record.quick(line: bytes), let seq { return try line(seq, record) }
     let seq: Int64
     var record: Record?
     do throws(FerryError) {
@@ -118,6 +121,10 @@ final class LogScanner {
       default: record = try Record(&fields, isLossy: isLossy)
       }
     } catch { throw fault(error.message) }
+    return try line(seq, record)
+  }
+
+  private func line(_ seq: Int64, _ record: Record?) throws(FerryError) -> Line {
     if let before = self.seq ?? (number == 1 ? 0 : nil), seq != before + 1 {
       throw fault("Its number is \(seq) and should be \(before + 1): lines are missing or in another order.")
     }

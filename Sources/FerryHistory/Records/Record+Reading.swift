@@ -10,6 +10,7 @@ extension Record {
 
   /// Reads a line with its number in the log, where it has one.
   package static func read(line: [UInt8]) throws(FerryError) -> (seq: Int64?, record: Record) {
+    if let read = quick(line: line) { return read }
     var fields = try Self.fields(line: line)
     let seq = try fields.reader.integer("seq")
     return (seq, try Record(&fields.reader, isLossy: fields.isLossy))

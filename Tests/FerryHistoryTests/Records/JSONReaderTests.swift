@@ -65,4 +65,72 @@ import Testing
       _ = try? JSONReader.read(bytes, lenient: true)
     }
   }
+
+  /// Reads anything member by member, and gives what a tree of it would be.
+  private func piecemeal(_ json: inout JSONReader) throws(JSONReader.Fault) -> JSONValue {
+    if json.isAtList {
+      var values: [JSONValue] = []
+      try json.enterList()
+      while try json.nextElement() { values.append(try piecemeal(&json)) }
+      return .array(values)
+    }
+    if json.isAtObject {
+      var members: [String: JSONValue] = [:]
+      try json.enterObject()
+      while let name = try json.nextName() {
+        let value = try piecemeal(&json)
+        guard members.updateValue(value, forKey: name) == nil else {
+          throw JSONReader.Fault(offset: 0, reason: "a member's name comes twice")
+        }
+      }
+      return .object(members)
+    }
+    return try json.value()
+  }
+
+  private func piecemeal(_ bytes: [UInt8]) -> JSONValue? {
+    bytes.withUnsafeBufferPointer { bytes in
+      do throws(JSONReader.Fault) {
+        var json = JSONReader(bytes)
+        let value = try piecemeal(&json)
+        try json.end()
+        return value
+      } catch {
+        return nil
+      }
+    }
+  }
+
+  @Test("what is read member by member is what a tree of it has")
+  func memberByMember() {
+    var random = SystemRandomNumberGenerator()
+    let pieces = [
+      "{", "}", "[", "]", ",", ":", "\"a\"", "\"b\\n\"", "\"c\":", "1", "-20", "1.5", "true", "null", " ", "\"", "{}",
+      "[]",
+      "{\"a\":", "[1,",
+    ]
+    var count = 0
+    for _ in 0..<100_000 {
+      let text = (0..<Int.random(in: 1...8, using: &random)).map { _ in pieces.randomElement(using: &random) ?? "" }
+        .joined()
+      guard text.first != " " else { continue }
+      let tree = try? JSONReader.read(text.utf8).value
+      #expect(piecemeal(Array(text.utf8)) == tree, "\(text)")
+      if tree != nil { count += 1 }
+    }
+    #expect(count > 1000)
+    func nested(_ levels: Int) -> [UInt8] {
+      Array((String(repeating: "[", count: levels) + String(repeating: "]", count: levels)).utf8)
+    }
+    #expect(piecemeal(nested(32)) != nil)
+    #expect(piecemeal(nested(33)) == nil)
+  }
+
+  @Test(
+    "whole numbers of every length",
+    arguments: ["0", "-0", "7", "-7", "99999999999999999", "-9223372036854775808", "1234567890123456789"])
+  func wholeNumbers(text: String) throws {
+    let value = try read(text)
+    if text == "-0" { #expect(value == .number(-0.0)) } else { #expect(value == .integer(try #require(Int64(text)))) }
+  }
 }

@@ -1,6 +1,7 @@
 import FerryCore
 import FerryHistory
 import FerryRuntime
+import FerryTestKit
 import Testing
 
 @Suite struct RecordTests {
@@ -136,5 +137,83 @@ import Testing
     guard case .message(let record) = try Record(line: line) else { throw FerryError(.badData, "no message") }
     #expect(record.message.text == "a\u{FFFD}B\u{FFFD}")
     #expect(record.isLossy)
+  }
+
+  /// A field that this version does not know makes a line be read in the usual way.
+  private func usual(_ line: [UInt8]) throws -> (seq: Int64?, record: Record) {
+    guard line.last == UInt8(ascii: "}"), line.count > 2 else { return try Record.read(line: line) }
+    var (seq, record) = try Record.read(line: line.dropLast() + Array(",\"zz\":1}".utf8))
+    switch record {
+    case .message(var message):
+      message.extra.record["zz"] = nil
+      record = .message(message)
+    case .edit(var message):
+      message.extra.record["zz"] = nil
+      record = .edit(message)
+    case .unknown(let kind, .object(var members)):
+      members["zz"] = nil
+      record = .unknown(kind: kind, .object(members))
+    default: break
+    }
+    return (seq, record)
+  }
+
+  @Test("what is read quickly is what is read in the usual way, or refused by both")
+  func quickly() throws {
+    let lines = [
+      """
+      {"seq":12,"kind":"message","channel":"C1","id":"m1","author":{"id":"U1","name":"ada"},"text":"a \\"b\\" ü",\
+      "format":"markdown","time":"2024-02-02T08:00:00.123Z","precision":"ms","edited":null,"attachments":[],\
+      "reply_to":null,"reactions":[],"origin":null}
+      """,
+      """
+      {"kind":"edit","channel":"C1","id":"m1","author":{"id":"U1","name":"ada","avatar":"https://a.example/a"},\
+      "text":"b","time":"2024-02-02T08:00:00Z","edited":{"time":"2024-02-02T08:00:01.5+01:00","by":"U2","revision":3},\
+      "reply_to":"m0","mentions":["U1","U2"],"origin":{"address":"a:b","bridge":"c","id":"d","revision":1}}
+      """,
+    ]
+    let words = [
+      "null", "\"\"", "\"x\"", "-1", "1.5", "9007199254740992", "true", "[]", "[1]", "{}", "{\"id\":\"x\"}",
+      "\"\\ud83d\"",
+      "{\"revision\":-1}", "{\"address\":\"x\",\"id\":\"d\"}", "{\"address\":\"a:b\"}", "\"\\u0041\"", "\"day\"",
+    ]
+    var random = SeededGenerator(seed: 7)
+    var accepted = 0
+    func compare(_ line: String) {
+      let bytes = Array(line.utf8)
+      let usual = try? usual(bytes)
+      let read = try? Record.read(line: bytes)
+      #expect(read?.record == usual?.record, "\(line)")
+      #expect(read?.seq == usual?.seq, "\(line)")
+      if read != nil { accepted += 1 }
+    }
+    for line in lines {
+      let sample = try Record.read(line: Array(line.utf8))
+      guard case .object(let members) = try JSONReader.read(line.utf8).value else { continue }
+      for name in members.keys.sorted() {
+        let others = members.filter { $0.key != name }.sorted { $0.key < $1.key }
+        func object(_ more: String) -> String {
+          var json = JSONWriter()
+          json.sorted(.object(Dictionary(uniqueKeysWithValues: others)))
+          return json.text.dropLast() + more + "}"
+        }
+        compare(object(""))
+        for word in words {
+          compare(object(",\"\(name)\":\(word)"))
+          compare(line.dropLast() + ",\"\(name)\":\(word)}")
+        }
+      }
+      for _ in 0..<5000 {
+        var bytes = Array(line.utf8)
+        for _ in 0..<Int.random(in: 1...2, using: &random) {
+          let place = Int.random(in: 0..<bytes.count, using: &random)
+          bytes[place] = Array("{}[]\",:\\x01n ".utf8).randomElement(using: &random) ?? 0x20
+        }
+        compare(String(decoding: bytes, as: UTF8.self))
+      }
+      compare(line)
+      #expect(sample.record.kind == (line.contains("edit\"") ? "edit" : "message"))
+    }
+    #expect(accepted > 100)
   }
 }

@@ -19,7 +19,7 @@ extension LocalAdapter: ImportingProvider {
     json.end("]")
     json.end()
     let answer = try await call(
-      "POST", Self.path(channel, "import"), json: json.text, Answer.self, doing: "import")
+      "POST", Self.path(channel, "import"), json: json.utf8, Answer.self, doing: "import")
     guard answer.ids.count == items.count else {
       throw FerryError(
         .badData, "Could not import: the answer names another number of items.", retry: .now, didNotAct: false)

@@ -70,6 +70,12 @@ package struct LocalAdapter: Sendable {
   func call<Answer: Decodable>(
     _ method: String, _ path: String, json: String?, _ type: Answer.Type, doing: String
   ) async throws(FerryError) -> Answer {
+    try await call(method, path, json: json.map { Array($0.utf8) }, type, doing: doing)
+  }
+
+  func call<Answer: Decodable>(
+    _ method: String, _ path: String, json: [UInt8]?, _ type: Answer.Type, doing: String
+  ) async throws(FerryError) -> Answer {
     let bytes = try await call(method, path, json: json, doing: doing)
     do { return try Wire.value(type, from: bytes) } catch {
       throw FerryError(
@@ -79,7 +85,7 @@ package struct LocalAdapter: Sendable {
   }
 
   func get<Answer: Decodable>(_ path: String, _ type: Answer.Type, doing: String) async throws(FerryError) -> Answer {
-    try await call("GET", path, json: nil, type, doing: doing)
+    try await call("GET", path, json: [UInt8]?.none, type, doing: doing)
   }
 
   /// The answer to GET, as it is.
@@ -88,16 +94,16 @@ package struct LocalAdapter: Sendable {
   }
 
   func call(_ method: String, _ path: String, _ body: some Encodable, doing: String) async throws(FerryError) {
-    _ = try await call(method, path, json: try Wire.json(body), doing: doing)
+    _ = try await call(method, path, json: Array(try Wire.json(body).utf8), doing: doing)
   }
 
   private func call(
-    _ method: String, _ path: String, json: String?, doing: String
+    _ method: String, _ path: String, json: [UInt8]?, doing: String
   ) async throws(FerryError) -> [UInt8] {
     var request = ClientRequest(method: method, url: settings.url + path, headers: authorization)
     if let json {
       request.headers.set("Content-Type", "application/json")
-      request.body = .bytes(Array(json.utf8))
+      request.body = .bytes(json)
     }
     let response = try await send(request, doing: doing)
     do { return try await response.collect(upTo: 64 << 20) } catch {
