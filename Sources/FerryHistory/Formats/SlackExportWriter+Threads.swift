@@ -56,6 +56,11 @@ extension SlackExportWriter {
     try await database.read { connection in
       let room = SQLValue.text(channel.rawValue)
       var threads: [Int64: Thread] = [:]
+      let answered = try connection.rows(
+        "SELECT DISTINCT root FROM message WHERE channel = ? AND root BETWEEN ? AND ?", room,
+        .integer(rows.first?.ts ?? 0), .integer(rows.last?.ts ?? 0)
+      ) { $0.integer(0) }
+      let firsts = Set(answered)
       for (ts, root) in rows {
         if let root {
           let author = try connection.first(
@@ -64,10 +69,11 @@ extension SlackExportWriter {
           threads[ts] = .answer(to: root, by: UserID((author ?? nil) ?? ""))
           continue
         }
+        guard firsts.contains(ts) else { continue }
         let answers = try connection.rows(
           "SELECT ts, author FROM message WHERE channel = ? AND root = ? ORDER BY ts", room, .integer(ts)
         ) { (ts: $0.integer(0), user: UserID($0.optionalText(1) ?? "")) }
-        if !answers.isEmpty { threads[ts] = .first(answers: answers) }
+        threads[ts] = .first(answers: answers)
       }
       return threads
     }
