@@ -55,8 +55,36 @@ package struct ImportPowers: Hashable, Sendable, Codable {
   package var timeUnit: Int64 = 1
   /// Whether messages are shown by their times, in whatever order they were written. Otherwise as they were written.
   package var sortsByTime = false
+  /// Milliseconds by which a message may be older than what was written before it and still stand behind it, where
+  /// messages are sorted by time: less than this.
+  package var orderSlack: Int64 = 0
 
   package init() {}
+}
+
+/// Where what happened in the past comes to stand at a destination that sorts by time, told in the order in which it is
+/// written.
+package struct PastOrder: Hashable, Sendable {
+  private let slack: Int64
+  private var last = Int64.min
+  private var newest = Int64.min
+
+  package init(_ powers: ImportPowers?) { slack = powers?.orderSlack ?? 0 }
+
+  /// The milliseconds by which it is sorted: what is only a little late, or as old as the one before, comes right behind
+  /// that.
+  package mutating func place(_ time: Timestamp) -> Int64 {
+    let (late, isFar) = last.subtractingReportingOverflow(time.milliseconds)
+    last = !isFar && late >= 0 && late < slack ? last + 1 : time.milliseconds
+    return last
+  }
+
+  /// Whether it comes to stand before something that was written earlier.
+  package mutating func movesBack(_ time: Timestamp) -> Bool {
+    let place = place(time)
+    defer { newest = max(newest, place) }
+    return place < newest
+  }
 }
 
 /// Something that happened in the past.

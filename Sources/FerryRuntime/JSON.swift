@@ -1,7 +1,7 @@
-import FerryCore
+package import FerryCore
 import FoundationEssentials
 
-/// JSON from outside, decoded.
+/// JSON from outside, decoded; and values as text.
 ///
 /// A relayed message is decoded four times, so what is plainly right goes the quick way, and `JSONDecoder` has the word
 /// on the rest: it alone says what is wrong with what is refused.
@@ -18,5 +18,12 @@ package enum JSON {
       return value
     }
     return try JSONDecoder().decode(type, from: Data(bytes))
+  }
+
+  /// Names in order, so that equal values give equal text; slashes, and what is beyond ASCII, plain.
+  package static func text(of value: JSONValue) -> String {
+    var json = JSONWriter()
+    json.sorted(value)
+    return json.text
   }
 }

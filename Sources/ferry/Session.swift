@@ -21,16 +21,26 @@ struct Session: Sendable {
   /// `--config`, else `FERRY_CONFIG`, else `ferry.yaml` here.
   static func configuration(_ arguments: Arguments) throws(FerryError) -> Configuration {
     let environment = ProcessInfo.processInfo.environment
-    let path = arguments["config"] ?? environment["FERRY_CONFIG"] ?? "ferry.yaml"
-    return try Configuration.load(path: path, environment: environment)
+    let path = arguments["config"] ?? fromEnvironment ?? "ferry.yaml"
+    do throws(FerryError) {
+      return try Configuration.load(path: path, environment: environment)
+    } catch {
+      guard arguments["config"] == nil, fromEnvironment != nil, !DiskFile.exists(path) else { throw error }
+      throw FerryError(error.code, "\(error.message) (FERRY_CONFIG names it)")
+    }
   }
 
-  /// Nil where no `--config` is given and there is none in the usual places; one that is there has to be right.
+  /// Nil where neither `--config` nor `FERRY_CONFIG` names one and there is none here; one that is named has to be there,
+  /// and right.
   static func configurationIfAny(_ arguments: Arguments) throws(FerryError) -> Configuration? {
-    let environment = ProcessInfo.processInfo.environment
-    let usual = environment["FERRY_CONFIG"] ?? "ferry.yaml"
-    guard arguments.has("config") || DiskFile.exists(usual) else { return nil }
+    let isNamed = arguments.has("config") || fromEnvironment != nil
+    guard isNamed || DiskFile.exists("ferry.yaml") else { return nil }
     return try configuration(arguments)
+  }
+
+  private static var fromEnvironment: String? {
+    let path = ProcessInfo.processInfo.environment["FERRY_CONFIG"] ?? ""
+    return path.isEmpty ? nil : path
   }
 
   /// The provider and channel that ADDRESS names.

@@ -1,4 +1,5 @@
 import FerryCore
+import FerryRuntime
 import Testing
 
 @testable import BackendlessProvider
@@ -264,7 +265,7 @@ import Testing
     // A cursor is text from outside.
     for ids: JSONValue in [[], ["unheard of"], [1, .null]] {
       let odd: JSONValue = ["in": ["t": 5000, "ids": ids]]
-      let resumed = walk(Cursor(JSONText.text(of: odd)), ascending: ascending)
+      let resumed = walk(Cursor(JSON.text(of: odd)), ascending: ascending)
       #expect(resumed.rest(of: second, after: try #require(resumed.stop)).rows.count == 6)
     }
   }

@@ -250,7 +250,7 @@ import Testing
       }
       #expect(url.contains("/APPID/KEY/files/tmpChatFiles/") && url.hasSuffix(".png"))
       #expect(try await adapter.attachment(reference).collect(upTo: 1 << 20) == bytes)
-      #expect(try await adapter.api.list("tmpChatFiles").count == 1)
+      #expect(try await rig.send("GET", "/files/tmpChatFiles?pattern=*").array?.count == 1)
       try await rig.running(adapter) { inbox in
         try await rig.publish(["userName": "bob", "pictureUrl": .string(url)])
         let message = await inbox.wait { record in
@@ -260,8 +260,7 @@ import Testing
         #expect(message?.attachments.first?.reference == reference)
       }
       let name = String(url.split(separator: "/").last ?? "")
-      try await adapter.api.deleteFile("tmpChatFiles/\(name)")
-      try await adapter.api.deleteFile("tmpChatFiles/\(name)")
+      try await rig.send("DELETE", "/files/tmpChatFiles/\(name)")
       let error = await #expect(throws: FerryError.self) { try await adapter.attachment(reference) }
       #expect(error?.code == .notFound)
     }

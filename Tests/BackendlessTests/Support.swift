@@ -180,7 +180,7 @@ struct Listener: Sendable {
   func data(of id: String? = nil) async throws -> JSONValue {
     let (name, data) = try await event()
     guard name == "SUB_RES", id == nil || data["id"]?.string == id, let inner = data["data"] else {
-      throw FerryError(.badData, "\(name) \(JSONText.text(of: data))")
+      throw FerryError(.badData, "\(name) \(JSON.text(of: data))")
     }
     return inner
   }
@@ -202,7 +202,7 @@ struct Listener: Sendable {
 
   func ready() async throws {
     let (name, data) = try await event()
-    guard name == "SUB_READY" else { throw FerryError(.badData, "\(name) \(JSONText.text(of: data))") }
+    guard name == "SUB_READY" else { throw FerryError(.badData, "\(name) \(JSON.text(of: data))") }
   }
 
   /// Nothing has been sent to this client that it has not seen: the answer to a method comes next.

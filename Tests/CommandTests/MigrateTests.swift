@@ -115,6 +115,43 @@ import Testing
     }
   }
 
+  @Test func anArchiveThatAMigrationKeptIsAddedTo() async throws {
+    try await withServer { ferry, server in
+      let (from, to) = (server.backendless("lobby"), server.local("copy"))
+      let (archive, state) = (ferry.folder + "/kept.ferry", ferry.folder + "/state")
+      func checked(_ arguments: String...) async throws -> String {
+        let outcome = try await ferry.run(arguments)
+        #expect(outcome.code == 0, "\(arguments): \(outcome.output)\(outcome.errors)")
+        return outcome.output
+      }
+      _ = try await fill(ferry, from, 3)
+      _ = try await checked("migrate", from, to, "--archive", archive, "--state", state)
+      let first = try #require(FileManager.default.contents(atPath: archive + "/data/log/000001.jsonl"))
+      // Where the first versions of Ferry kept their notes.
+      let books = try FileManager.default.contentsOfDirectory(atPath: state)
+      for book in books where book.hasPrefix("export-") {
+        let end = try #require(book.firstRange(of: ".db")).lowerBound
+        try FileManager.default.moveItem(atPath: "\(state)/\(book)", toPath: archive + book[end...])
+      }
+      _ = try await fill(ferry, from, 2)
+      _ = try await checked("migrate", from, to, "--archive", archive, "--state", state)
+      #expect(try await history(ferry, to).count == 5)
+      #expect(try await checked("verify", archive).contains("5 messages, 2 segments"))
+      #expect(FileManager.default.contents(atPath: archive + "/data/log/000001.jsonl") == first)
+      _ = try await fill(ferry, from, 1)
+      _ = try await checked("export", from, archive, "--state", state)
+      #expect(try await checked("verify", archive).contains("6 messages, 3 segments"))
+      _ = try await checked("verify", from, archive)
+      // The notes are gone, and it says so.
+      for file in try FileManager.default.contentsOfDirectory(atPath: ferry.folder) where file.contains("ferry.db") {
+        try FileManager.default.removeItem(atPath: "\(ferry.folder)/\(file)")
+      }
+      let lost = try await ferry.run("export", from, archive)
+      #expect(lost.code != 0 && lost.errors.contains("--state"), "\(lost.output)\(lost.errors)")
+      #expect(try await checked("verify", archive).contains("6 messages, 3 segments"))
+    }
+  }
+
   @Test func whatCannotBeMovedIsRefusedInWords() async throws {
     try await withServer { ferry, server in
       let source = try await ferry.run("migrate", server.pusher("chatroom"), server.local("x"))

@@ -10,6 +10,8 @@ struct Ferry {
   init() throws {
     folder = "\(FileManager.default.temporaryDirectory.path)/ferry-command-\(Crypto.randomHex(bytes: 8))"
     try FileManager.default.createDirectory(atPath: folder, withIntermediateDirectories: true)
+    // What stands here for every command that is told of no other: no accounts.
+    try Data("relay: { listen: 127.0.0.1:0 }\n".utf8).write(to: URL(fileURLWithPath: "\(folder)/none.yaml"))
   }
 
   func remove() { try? FileManager.default.removeItem(atPath: folder) }
@@ -24,9 +26,12 @@ struct Ferry {
     try await run(arguments, input: input)
   }
 
-  func run(_ arguments: [String], input: String? = nil) async throws -> ChildProcess.Outcome {
+  func run(
+    _ arguments: [String], input: String? = nil, config: String? = nil
+  ) async throws -> ChildProcess.Outcome {
     try await ChildProcess.run(
-      ChildProcess.built("ferry"), arguments, input: input, environment: ["FERRY_CONFIG": "\(folder)/none.yaml"])
+      ChildProcess.built("ferry"), arguments, input: input,
+      environment: ["FERRY_CONFIG": config ?? "\(folder)/none.yaml"])
   }
 
   /// `ferry serve` on free ports, ready.

@@ -49,9 +49,25 @@ import Testing
 
   @Test func aMissingConfigurationIsExitCode78AndNamesTheFile() async throws {
     try await withFerry { ferry in
-      let outcome = try await ferry.run("check")
+      let outcome = try await ferry.run(["check"], config: ferry.folder + "/missing.yaml")
       #expect(outcome.code == 78)
-      #expect(outcome.errors.contains("none.yaml"))
+      #expect(outcome.errors.contains("missing.yaml"))
+      #expect(outcome.errors.contains("FERRY_CONFIG"))
+    }
+  }
+
+  @Test func aConfigurationThatIsNamedHasToBeThereWhereItIsNotNeededToo() async throws {
+    try await withServer { ferry, server in
+      let file = try ferry.write("a.jsonl", #"{"time":"2016-08-05T03:10:01Z","author":"ada","text":"hi"}"# + "\n")
+      let state = ["--state", ferry.folder + "/state"]
+      for arguments in [
+        ["verify", file, file], ["import", file, server.local("lobby")] + state,
+        ["migrate", server.local("lobby"), server.local("copy")] + state,
+      ] {
+        let outcome = try await ferry.run(arguments, config: ferry.folder + "/missing.yaml")
+        #expect(outcome.code == 78, "\(arguments): \(outcome.output)\(outcome.errors)")
+        #expect(outcome.errors.contains("missing.yaml") && outcome.errors.contains("FERRY_CONFIG"))
+      }
     }
   }
 

@@ -64,6 +64,25 @@ import Testing
     }
   }
 
+  @Test func whatIsSortedByTimeIsConvertedAsThePlanSays() async throws {
+    try await withServer { ferry, server in
+      let times = ["10:00:00", "12:00:00", "11:00:00", "12:00:10", "12:00:05"]
+      let lines = times.map { #"{"time":"2016-08-05T\#($0)Z","author":"ada","text":"said at \#($0)"}"# + "\n" }
+      let file = try ferry.write("told.jsonl", lines.joined())
+      let to = server.backendless("lobby")
+      let plan = try await ferry.run("plan", "--migrate", file, to, "--json")
+      let order = try summary(plan)["items"]?.array?.first { $0["what"] == "order" }
+      #expect(order?["outcome"] == "converted" && order?["count"] == 1, "\(plan.output)\(plan.errors)")
+      let imported = try await ferry.run("import", file, to, "--json", "--state", ferry.folder + "/state")
+      #expect(imported.code == 0, "\(imported.errors)")
+      let verified = try await ferry.run("verify", file, to, "--json")
+      #expect(verified.code == 0, "\(verified.output)\(verified.errors)")
+      let account = try summary(verified)
+      #expect(account["losses"]?["order:time"] == 1)
+      #expect(account["outcomes"]?["reordered"] == 0)
+    }
+  }
+
   @Test func whatIsNeitherFileNorAddressIsAnErrorOfUsage() async throws {
     try await withFerry { ferry in
       let file = try ferry.write("first.jsonl", Self.lines.joined())

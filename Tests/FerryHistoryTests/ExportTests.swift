@@ -74,6 +74,30 @@ final class ListSink: ExportSink {
   }
 }
 
+/// Notes what is asked of a history.
+private struct CountedHistory: ChannelHistory {
+  let history: AccountHistory
+  let asked: Locked<[String]>
+
+  var channel: ChannelID { history.channel }
+  var scope: HistoryScope { history.scope }
+  var goesOn: Bool { history.goesOn }
+
+  func page(after cursor: Cursor?, limit: Int) async throws(FerryError) -> RecordPage {
+    asked.withLock { $0.append("after \(cursor?.rawValue ?? "-")") }
+    return try await history.page(after: cursor, limit: limit)
+  }
+
+  func pageBackwards(after cursor: Cursor?, limit: Int) async throws(FerryError) -> RecordPage {
+    asked.withLock { $0.append("back \(cursor?.rawValue ?? "-")") }
+    return try await history.pageBackwards(after: cursor, limit: limit)
+  }
+
+  func bytes(of attachment: FerryCore.Attachment) async throws(FerryError) -> ByteStream {
+    try await history.bytes(of: attachment)
+  }
+}
+
 @Suite(.timeLimit(.minutes(2))) struct ExportTests {
   private static let ada = Author(id: "ada", name: "ada", avatar: "https://example.org/ada.png")
   private static let room: ChannelID = "room"
@@ -128,6 +152,28 @@ final class ListSink: ExportSink {
     #expect(message.isDeleted)
     #expect(message.message.text.isEmpty)
     #expect(message.message.author.avatar == nil)
+  }
+
+  @Test(
+    "no page is read twice, though the first is read before there is anything to write to", arguments: [true, false])
+  func pagesOnce(goesOn: Bool) async throws {
+    let rig = try Rig(goesOn ? MemoryProvider() : Self.messagesOnly())
+    let book = try WorkBook(path: rig.folder.file("export.db"))
+    defer { book.close() }
+    for count in [1200, 3, 0] {
+      for number in 0..<count { rig.provider.say("message \(number)", by: Self.ada, in: Self.room) }
+      let history = CountedHistory(history: try AccountHistory(rig.provider, Self.address), asked: Locked([]))
+      let patience = Patience(clock: QuickClock(), limit: .seconds(60))
+      let beginning = try await Exporter.begin(history, at: rig.sink.place(of: Self.room), patience)
+      #expect(history.asked.withLock { $0.count } == 1)
+      var exporter = Exporter(
+        .init(), of: history, into: rig.sink, book: book, report: rig.report, progress: TransferProgress(),
+        patience: patience)
+      try await exporter.run(from: beginning)
+      let asked = history.asked.withLock { $0 }
+      #expect(Set(asked).count == asked.count, "\(asked)")
+    }
+    #expect(rig.sink.folded.count == 1203)
   }
 
   @Test(

@@ -44,6 +44,44 @@ import Testing
     #expect(rig.messages.isEmpty)
   }
 
+  @Test("what names a message that was refused is reported, in its batch and in the next", arguments: [2, 3, 4, 100])
+  func refused(batch: Int) async throws {
+    let rig = try ImportRig(MemoryProvider { $0.importing?.batch = batch })
+    // The whole batch, then the first of it by itself.
+    rig.provider.failNext(2, .past, with: FerryError(.tooLarge, "Too large."))
+    let reply = ImportRig.message(2) { $0.message.replyTo = "s0" }
+    let reaction = Reaction(message: "s0", by: Author(id: "cid", name: "cid"), emoji: "👍", added: true)
+    let reacted = Record.reaction(
+      ReactionRecord(channel: "lobby", reaction: reaction, time: Timestamp(milliseconds: ImportRig.start + 2500)))
+    let late = ImportRig.message(9) { $0.message.replyTo = "s0" }
+    let others = (3..<9).map { ImportRig.message($0) }
+    let counts = try await rig.run(
+      ListSource([ImportRig.message(0), ImportRig.message(1), reply, reacted] + others + [late]))
+    #expect(rig.messages.map(\.text) == (1..<10).map { "message \($0)" })
+    #expect(
+      Set(rig.report.counts.map { "\($0.count) \($0.reason)" }) == [
+        "1 message: refused: too_large", "2 reply: the message replied to is not there",
+        "1 reaction: its message is not there",
+      ])
+    #expect(counts.others == 0)
+    // Nothing of it is taken for known.
+    try await rig.run(ListSource([ImportRig.message(0), reacted]))
+    #expect(rig.messages.map(\.text) == (1..<10).map { "message \($0)" } + ["message 0"])
+  }
+
+  @Test("a change that goes with a message that is refused is reported, and does not make it known")
+  func refusedChange() async throws {
+    let rig = try ImportRig(MemoryProvider { $0.importing?.batch = 100 })
+    rig.provider.failNext(2, .past, with: FerryError(.tooLarge, "Too large."))
+    let records = [ImportRig.message(0), ImportRig.edit(0, "changed"), ImportRig.message(1)]
+    try await rig.run(ListSource(records))
+    #expect(rig.messages.map(\.text) == ["message 1"])
+    #expect(
+      Set(rig.report.counts.map(\.reason)) == ["message: refused: too_large", "edit: its message was refused"])
+    try await rig.run(ListSource(records))
+    #expect(rig.messages.map(\.text) == ["message 1", "changed"])
+  }
+
   @Test("runs that are ended at any write, and gone on with, write all of it once", arguments: 0..<8 as Range<UInt64>)
   func interrupted(seed: UInt64) async throws {
     var random = SeededGenerator(seed: seed)

@@ -85,6 +85,11 @@ import Testing
       Issue.record("\(error)")
     }
   }
+
+  @Test func equalValuesGiveEqualTextWithoutNeedlessEscapes() {
+    #expect(JSON.text(of: ["b": [1, .null, true], "a/ü": "x/\"\n"]) == #"{"a/ü":"x/\"\n","b":[1,null,true]}"#)
+    #expect(JSON.text(of: "plain") == #""plain""#)
+  }
 }
 
 extension SeededGenerator {

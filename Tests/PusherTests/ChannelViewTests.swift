@@ -56,6 +56,7 @@ import Testing
 
   private static func playing(
     adjust: @escaping @Sendable (inout PusherFacade.Settings) -> Void = { _ in },
+    before: (ChatService) async throws -> Void = { _ in },
     _ body: @escaping @Sendable (Scene) async throws -> Void
   ) async throws {
     let folder = FileManager.default.temporaryDirectory.path + "/ferry-view-\(Crypto.randomHex(bytes: 8))"
@@ -63,6 +64,7 @@ import Testing
     defer { try? FileManager.default.removeItem(atPath: folder) }
     let chat = try ChatService(path: folder + "/chat.db", files: folder + "/files", logger: .silent)
     defer { chat.close() }
+    try await before(chat)
     let reader = try await chat.reader(of: nil, after: nil)
     defer { reader.close() }
     try await Service.serving(chat: chat, adjust: adjust) { service in
@@ -207,6 +209,23 @@ import Testing
         #expect(!frame.event.hasPrefix("user_"))
         if frame.event == "pusher_internal:member_removed" { break }
       }
+    }
+  }
+
+  @Test func `who left a presence channel while the facade was down is not in the room any more`() async throws {
+    let before = { (chat: ChatService) async throws in
+      for room: ChannelID in ["presence-room", "chatroom"] { try await chat.join(Self.bob, room, by: .owner) }
+    }
+    try await Self.playing(before: before) { scene in
+      #expect(try await scene.chat.members(of: "presence-room").isEmpty)
+      // Of other channels nobody knows who is on them.
+      #expect(try await scene.chat.members(of: "chatroom") == [Self.bob])
+      let back = try await scene.service.connect()
+      try await back.subscribe("presence-room", as: "bob")
+      while true {
+        if case .joined(let membership) = try await scene.next().kind, membership.member.id == "bob" { break }
+      }
+      #expect(try await scene.chat.members(of: "presence-room").map(\.id) == ["bob"])
     }
   }
 

@@ -99,7 +99,7 @@ final class Service: Sendable {
     ]
     body["socket_id"] = except.map(JSONValue.string)
     body["info"] = info.map(JSONValue.string)
-    return try await send("POST", "/apps/1001/events", body: JSONText.text(of: body))
+    return try await send("POST", "/apps/1001/events", body: JSON.text(of: .object(body)))
   }
 
   // MARK: Sockets

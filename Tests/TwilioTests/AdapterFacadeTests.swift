@@ -13,6 +13,7 @@ import Testing
   private struct Rig: Sendable {
     let url: String
     let client: HTTPClient
+    let chat: ChatService
 
     func adapter(
       _ adjust: (inout TwilioAdapter.Settings) -> Void = { _ in }
@@ -59,7 +60,17 @@ import Testing
       group.addTask { await server.run() }
       group.addTask { await facade.run() }
       group.addTask { await chat.run() }
-      try await body(Rig(url: server.url, client: client))
+      try await body(Rig(url: server.url, client: client, chat: chat))
+    }
+  }
+
+  @Test func `Ferry's own identity is a participant, and no member for people to see`() async throws {
+    try await Self.with { rig in
+      try await rig.post("/Conversations/lobby/Participants", [("Identity", "bob")])
+      let ferry = rig.adapter()
+      try await ferry.join("lobby")
+      #expect(try await ferry.participants(of: "lobby").compactMap(\.identity).sorted() == ["bob", "ferry"])
+      #expect(try await rig.chat.members(of: "lobby").map(\.id) == ["bob"])
     }
   }
 

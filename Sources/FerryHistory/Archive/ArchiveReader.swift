@@ -27,6 +27,13 @@ package actor ArchiveReader: RecordSource {
 
   deinit { loop.stop() }
 
+  /// What was written down about a channel with the last commit; nil when there was none.
+  package nonisolated func place(of channel: ChannelID) throws(FerryError) -> String? {
+    if let checkpoint = try files.checkpoint() { return checkpoint.places[channel.rawValue] }
+    guard let json = try files.contents(of: ArchiveLayout.places, limit: 16 << 20) else { return nil }
+    return try Checkpoint(json: json).places[channel.rawValue]
+  }
+
   package func next(limit: Int) throws(FerryError) -> [Record] { try numbered(limit: limit).map(\.record) }
 
   /// With each record's number in the log.

@@ -43,13 +43,41 @@ package struct Exporter: Sendable {
     self.patience = patience
   }
 
+  /// What was read before anything was made.
+  package struct Beginning: Sendable {
+    fileprivate let place: ExportPlace
+    fileprivate let page: RecordPage
+
+    /// Throws `badRequest` when there is an archive and the notes on what is in it are not in the book.
+    package func check(_ book: WorkBook, of channel: ChannelID) async throws(FerryError) {
+      try await place.check(book, of: channel)
+    }
+  }
+
+  /// Reads the first page, so that an account that refuses leaves nothing behind. `place` is what the sink, which is not
+  /// opened yet, will have for the channel.
+  package static func begin(
+    _ history: any ChannelHistory, at place: String?, _ patience: Patience
+  ) async throws(FerryError) -> Beginning {
+    let place = ExportPlace(text: place)
+    let page = try await patience.repeating { () async throws(FerryError) in
+      place.rereads(history)
+        ? try await history.pageBackwards(after: nil, limit: pageSize)
+        : try await history.page(after: place.cursor, limit: pageSize)
+    }
+    return Beginning(place: place, page: page)
+  }
+
   /// To the end of what there is now; returns what `ExportSink.finish` does. `members` are those who are in the channel,
   /// where the history does not tell.
   @discardableResult
-  package mutating func run(members: [Author]? = nil) async throws(FerryError) -> String? {
+  package mutating func run(
+    from beginning: Beginning? = nil, members: [Author]? = nil
+  ) async throws(FerryError) -> String? {
     let channel = history.channel
     let text = try await sink.place(of: channel)
     place = ExportPlace(text: text)
+    let first = beginning?.place == place ? beginning?.page : nil
     if !history.goesOn, let book { try await match(book, isNew: text == nil) }
     if place == ExportPlace() {
       try await sink.append([
@@ -57,10 +85,10 @@ package struct Exporter: Sendable {
       ])
       try await write(people: members ?? [])
     }
-    if place.isComplete, !history.goesOn, let book {
-      try await takeChanges(book)
+    if place.rereads(history), let book {
+      try await takeChanges(book, first)
     } else {
-      try await takePages()
+      try await takePages(first)
     }
     let isFirst = !place.isComplete
     place.isComplete = true
@@ -77,15 +105,12 @@ package struct Exporter: Sendable {
     if isNew {
       // Begun anew: what was taken before is not in there.
       if count > 0 { try await book.forgetMessages() }
-    } else if place.messages > 0, count == 0 {
-      throw FerryError(
-        .badRequest,
-        "\(place.messages) messages of \(history.channel) have been exported to there already, and the notes on which they "
-          + "are have been lost. Name the folder that they are in with --state, or export to a new archive.")
+    } else {
+      try await place.check(book, of: history.channel)
     }
   }
 
-  private mutating func takePages() async throws(FerryError) {
+  private mutating func takePages(_ first: RecordPage?) async throws(FerryError) {
     let (history, patience) = (history, patience)
     @Sendable func fetch(_ cursor: Cursor?) async -> Result<RecordPage, FerryError> {
       await Patience.outcome { () async throws(FerryError) in
@@ -94,7 +119,8 @@ package struct Exporter: Sendable {
         }
       }
     }
-    var page = try await fetch(place.cursor).get()
+    var page: RecordPage
+    if let first { page = first } else { page = try await fetch(place.cursor).get() }
     while true {
       let (current, next) = (page, page.next ?? place.cursor)
       // The next page is on its way while this one is written.
@@ -118,8 +144,8 @@ package struct Exporter: Sendable {
     try await sink.commit(place.text, of: history.channel)
   }
 
-  private mutating func takeChanges(_ book: WorkBook) async throws(FerryError) {
-    var walk = Rereading(history, book: book, patience: patience)
+  private mutating func takeChanges(_ book: WorkBook, _ first: RecordPage?) async throws(FerryError) {
+    var walk = Rereading(history, book: book, patience: patience, first: first)
     while true {
       let records = try await walk.next(limit: Self.pageSize)
       if records.isEmpty { return }

@@ -68,6 +68,23 @@ enum SlackNames {
     return text.isEmpty ? fallback.lowercased() : text
   }
 
+  /// Mattermost takes nobody by these names.
+  static let reserved: Set<String> = ["all", "channel", "here", "matterbot", "system"]
+
+  /// Names that are used once each.
+  struct Taken {
+    private var names: Set<String>
+
+    init(_ names: Set<String> = []) { self.names = names }
+
+    mutating func take(_ name: String, _ id: String) -> String {
+      var plain = SlackNames.plain(name, else: id)
+      if names.contains(plain) { plain = "\(plain.prefix(59 - id.utf8.count))-\(id.lowercased())" }
+      names.insert(plain)
+      return plain
+    }
+  }
+
   /// Seconds and six digits.
   static func ts(microseconds: Int64) -> String {
     let fraction = String(microseconds % 1_000_000)

@@ -9,11 +9,26 @@ final class SlackExportWriter: Sendable {
     var report = SlackExport.Report()
     var channels: [ChannelID: ChannelRecord] = [:]
     var people: [UserID: PersonRecord] = [:]
+    /// Who has come or written, and not gone since; for channels that do not tell their members.
+    var seen: [ChannelID: Set<UserID>] = [:]
+
+    mutating func meet(_ author: Author, in channel: ChannelID) {
+      // Who is known by a number alone may have a name yet.
+      if people[author.id] == nil || people[author.id]?.name == author.id.rawValue {
+        people[author.id] = PersonRecord(id: author.id, name: author.name, type: people[author.id]?.type)
+      }
+      seen[channel, default: []].insert(author.id)
+    }
+
+    /// Importers look up everybody who is named anywhere.
+    mutating func name(_ user: UserID) {
+      if people[user] == nil { people[user] = PersonRecord(id: user, name: user.rawValue) }
+    }
   }
 
   private let folder: String
   private let scratch: ScratchFolder
-  private let database: Database
+  let database: Database
   private let state = Locked(State())
 
   init(_ folder: String) throws(FerryError) {
@@ -24,9 +39,12 @@ final class SlackExportWriter: Sendable {
       migrations: [
         """
         CREATE TABLE message (
-          channel TEXT NOT NULL, ts INTEGER NOT NULL, id TEXT, line BLOB NOT NULL, PRIMARY KEY (channel, ts)
+          channel TEXT NOT NULL, ts INTEGER NOT NULL, id TEXT, line BLOB NOT NULL, author TEXT, reply TEXT, root INTEGER,
+          PRIMARY KEY (channel, ts)
         ) WITHOUT ROWID;
         CREATE UNIQUE INDEX message_id ON message (channel, id);
+        CREATE INDEX message_reply ON message (channel, ts) WHERE reply IS NOT NULL;
+        CREATE INDEX message_root ON message (channel, root) WHERE root IS NOT NULL;
         """
       ])
   }
@@ -56,21 +74,27 @@ final class SlackExportWriter: Sendable {
       case .channel(let channel): state.channels[channel.id] = channel
       case .person(let person): state.people[person.id] = person
       case .message(let message), .edit(let message):
-        let author = message.message.author
-        if state.people[author.id] == nil { state.people[author.id] = PersonRecord(id: author.id, name: author.name) }
+        state.meet(message.message.author, in: message.channel)
+        for tally in message.reactions { for user in tally.users { state.name(user) } }
         if !message.isDeleted { return true }
         state.report.dropped["deleted message", default: 0] += 1
       case .join(let membership), .leave(let membership):
-        let author = membership.member
-        if state.people[author.id] == nil { state.people[author.id] = PersonRecord(id: author.id, name: author.name) }
+        state.meet(membership.member, in: membership.channel)
+        if case .leave = record { state.seen[membership.channel]?.remove(membership.member.id) }
         return membership.time != nil
-      case .delete, .reaction: return true
+      case .reaction(let reaction):
+        state.name(reaction.reaction.by.id)
+        return true
+      case .delete: return true
       case .read, .gap, .skipped, .unknown: state.report.dropped[record.kind, default: 0] += 1
       case .end: break
       }
       return false
     }
   }
+
+  /// What it answers: the first message of the thread, as far as that is told.
+  private static func root(_ message: MessageRecord) -> MessageID? { message.thread ?? message.message.replyTo }
 
   private static func write(_ record: Record, _ connection: Connection) throws {
     switch record {
@@ -82,8 +106,8 @@ final class SlackExportWriter: Sendable {
         record, message.channel, id: message.message.id, time: message.message.time, message.timeRaw, connection)
     case .edit(let message):
       try connection.execute(
-        "UPDATE message SET line = ? WHERE channel = ? AND id = ?", .blob(Record.message(message).line()),
-        .text(message.channel.rawValue), .text(message.message.id.rawValue))
+        "UPDATE message SET line = ?, reply = ? WHERE channel = ? AND id = ?", .blob(Record.message(message).line()),
+        SQLValue(root(message)?.rawValue), .text(message.channel.rawValue), .text(message.message.id.rawValue))
     case .delete(let deletion):
       try connection.execute(
         "DELETE FROM message WHERE channel = ? AND id = ?", .text(deletion.channel.rawValue),
@@ -117,9 +141,17 @@ final class SlackExportWriter: Sendable {
     while try connection.first(
       "SELECT 1 FROM message WHERE channel = ? AND ts = ?", room, .integer(ts), map: { $0.integer(0) }) != nil
     { ts += 1 }
+    var author: UserID?
+    var reply: MessageID?
+    switch record {
+    case .message(let message):
+      author = message.message.author.id
+      reply = root(message)
+    default: break
+    }
     try connection.execute(
-      "INSERT INTO message VALUES (?, ?, ?, ?)", room, .integer(ts), id.map { .text($0.rawValue) } ?? .null,
-      .blob(record.line()))
+      "INSERT INTO message(channel, ts, id, line, author, reply) VALUES (?, ?, ?, ?, ?, ?)", room, .integer(ts),
+      SQLValue(id?.rawValue), .blob(record.line()), SQLValue(author?.rawValue), SQLValue(reply?.rawValue))
   }
 
   /// Of a time that Slack wrote.
@@ -148,6 +180,8 @@ final class SlackExportWriter: Sendable {
       "UPDATE message SET line = ? WHERE channel = ? AND id = ?", .blob(Record.message(message).line()), channel, id)
   }
 
+  func note(_ count: Int, lostAs what: String) { state.withLock { $0.report.dropped[what, default: 0] += count } }
+
   // MARK: Files
 
   private func takeFiles(of record: MessageRecord, from source: any RecordSource) async throws(FerryError) {
@@ -167,32 +201,57 @@ final class SlackExportWriter: Sendable {
   // MARK: Writing
 
   func finish() async throws(FerryError) -> SlackExport.Report {
-    let (channels, people) = state.withLock { state in
-      state.report.channels = state.channels.count
-      state.report.people = state.people.count
-      return (state.channels.values.sorted { $0.id < $1.id }, state.people.values.sorted { $0.id < $1.id })
+    var gathered = state.withLock { $0 }
+    let channels = gathered.channels.values.sorted { $0.id < $1.id }
+    var members: [ChannelID: [UserID]] = [:]
+    for channel in channels {
+      members[channel.id] = channel.members ?? (gathered.seen[channel.id] ?? []).sorted()
+      for user in members[channel.id] ?? [] { gathered.name(user) }
     }
-    let creator = people.first.map { SlackNames.id($0.id.rawValue, prefix: "U") } ?? "USLACKBOT"
-    var names: Set<String> = []
+    let people = gathered.people.values.sorted { $0.id < $1.id }
+    state.withLock { state in
+      state.report.channels = channels.count
+      state.report.people = people.count
+    }
+    var names = SlackNames.Taken()
     var lists: [String: [[UInt8]]] = ["channels": [], "groups": [], "dms": [], "mpims": []]
     for channel in channels {
       let id = SlackNames.id(channel.id.rawValue, prefix: "C")
-      var name = SlackNames.plain(channel.name, else: id)
-      if !names.insert(name).inserted { name = "\(name)-\(id.lowercased())" }
-      names.insert(name)
-      let list = ["private": "groups", "direct": "dms", "group": "mpims"][channel.type ?? ""] ?? "channels"
-      let members = channel.members ?? people.map(\.id)
-      let object = SlackMessageJSON.channel(channel, id: id, name: name, members: members, creator: creator)
+      let inside = members[channel.id] ?? []
+      let list = Self.list(of: channel, inside.count)
+      // A conversation of two has no name, and lies under its identifier.
+      let name = list == "dms" ? nil : names.take(channel.name, id)
+      let creator = (inside.first ?? people.first?.id).map { SlackNames.id($0.rawValue, prefix: "U") } ?? "USLACKBOT"
+      let object = SlackMessageJSON.channel(channel, id: id, name: name, members: inside, creator: creator)
       lists[list, default: []].append(object)
-      try await writeDays(of: channel.id, into: list == "dms" ? id : name)
+      try await findThreads(in: channel.id)
+      try await writeDays(of: channel, into: name ?? id)
     }
     for (list, objects) in lists { try Self.write(objects, to: "\(folder)/\(list).json") }
-    try Self.write(people.map(SlackMessageJSON.person), to: "\(folder)/users.json")
+    var users = SlackNames.Taken(SlackNames.reserved)
+    let objects = people.map { person in
+      let id = SlackNames.id(person.id.rawValue, prefix: "U")
+      let name = person.name.isEmpty ? person.id.rawValue : person.name
+      return SlackMessageJSON.person(person, id: id, username: users.take(name, id))
+    }
+    try Self.write(objects, to: "\(folder)/users.json")
     try Self.write([], to: "\(folder)/integration_logs.json")
     return state.withLock { $0.report }
   }
 
-  private func writeDays(of channel: ChannelID, into name: String) async throws(FerryError) {
+  /// Importers take conversations of exactly two, and groups of up to eight.
+  private static func list(of channel: ChannelRecord, _ members: Int) -> String {
+    switch channel.type {
+    case "private": "groups"
+    case "direct" where members == 2: "dms"
+    case "direct" where (3...8).contains(members), "group" where (2...8).contains(members): "mpims"
+    case "direct", "group": "groups"
+    default: "channels"
+    }
+  }
+
+  private func writeDays(of described: ChannelRecord, into name: String) async throws(FerryError) {
+    let channel = described.id
     var after: Int64 = -1
     var day = ""
     var objects: [[UInt8]] = []
@@ -207,42 +266,31 @@ final class SlackExportWriter: Sendable {
       let start = after
       let rows = try await database.read { connection in
         try connection.rows(
-          "SELECT ts, line FROM message WHERE channel = ? AND ts > ? ORDER BY ts LIMIT 500", .text(channel.rawValue),
-          .integer(start)
-        ) { row in (row.integer(0), try Record(line: row.blob(1))) }
+          "SELECT ts, line, root FROM message WHERE channel = ? AND ts > ? ORDER BY ts LIMIT 500",
+          .text(channel.rawValue), .integer(start)
+        ) { row in (ts: row.integer(0), record: try Record(line: row.blob(1)), root: row.optionalInteger(2)) }
       }
       guard let last = rows.last else { break }
-      after = last.0
-      let threads = try await times(of: rows.compactMap { Self.root($0.1) }, in: channel)
-      for (ts, record) in rows {
-        let today = String(Timestamp(milliseconds: ts / 1000).iso8601.prefix(10))
+      after = last.ts
+      let threads = try await threads(of: rows.map { ($0.ts, $0.root) }, in: channel)
+      for row in rows {
+        let today = String(Timestamp(milliseconds: row.ts / 1000).iso8601.prefix(10))
         if today != day {
           try flush()
           day = today
         }
-        if case .message = record { count += 1 }
-        objects.append(SlackMessageJSON.message(record, ts: ts, root: Self.root(record).flatMap { threads[$0] }))
+        if case .message = row.record { count += 1 }
+        objects.append(SlackMessageJSON.message(row.record, ts: row.ts, thread: threads[row.ts]))
       }
+    }
+    if day.isEmpty {
+      // Importers list the folder of every channel.
+      let time = described.created ?? Timestamp(milliseconds: 0)
+      try DiskFile.makeFolder("\(folder)/\(name)")
+      try Self.write([], to: "\(folder)/\(name)/\(time.iso8601.prefix(10)).json")
     }
     try flush()
     state.withLock { $0.report.messages += count }
-  }
-
-  private static func root(_ record: Record) -> MessageID? {
-    if case .message(let message) = record { message.thread ?? message.message.replyTo } else { nil }
-  }
-
-  private func times(of ids: [MessageID], in channel: ChannelID) async throws(FerryError) -> [MessageID: Int64] {
-    guard !ids.isEmpty else { return [:] }
-    return try await database.read { connection in
-      var times: [MessageID: Int64] = [:]
-      for id in Set(ids) {
-        times[id] = try connection.first(
-          "SELECT ts FROM message WHERE channel = ? AND id = ?", .text(channel.rawValue), .text(id.rawValue)
-        ) { $0.integer(0) }
-      }
-      return times
-    }
   }
 
   private static func write(_ objects: [[UInt8]], to path: String) throws(FerryError) {

@@ -6,7 +6,7 @@ enum SlackMessageJSON {
   private static let team = "T00000000"
 
   static func channel(
-    _ channel: ChannelRecord, id: String, name: String, members: [UserID], creator: String
+    _ channel: ChannelRecord, id: String, name: String?, members: [UserID], creator: String
   ) -> [UInt8] {
     var json = JSONWriter()
     json.begin()
@@ -34,14 +34,14 @@ enum SlackMessageJSON {
     return json.utf8
   }
 
-  static func person(_ person: PersonRecord) -> [UInt8] {
-    let id = SlackNames.id(person.id.rawValue, prefix: "U")
+  /// `username` is nobody else's: people are told apart by it.
+  static func person(_ person: PersonRecord, id: String, username: String) -> [UInt8] {
     let name = person.name.isEmpty ? person.id.rawValue : person.name
     var json = JSONWriter()
     json.begin()
     json.member("id", id)
     json.member("team_id", team)
-    json.member("name", SlackNames.plain(name, else: id))
+    json.member("name", username)
     json.name("deleted")
     json.value(false)
     json.member("real_name", name)
@@ -50,25 +50,30 @@ enum SlackMessageJSON {
     json.name("is_admin")
     json.value(false)
     json.member("tz", "Etc/UTC")
+    json.name("tz_offset")
+    json.value(0 as Int64)
     json.name("profile")
     json.begin()
     json.member("real_name", name)
     json.member("display_name", name)
     // Importers refuse people without one, and a made-up name of a real host would be written to.
     json.member("email", "\(id.lowercased())@ferry.invalid")
+    // Mattermost's importer knows a bot by this alone; its messages name it by the same.
+    if person.type == "bot" { json.member("bot_id", id) }
     json.end()
     json.end()
     return json.utf8
   }
 
-  /// `root` is the time of the message that it answers, when that is in the export.
-  static func message(_ record: Record, ts: Int64, root: Int64?) -> [UInt8] {
+  static func message(_ record: Record, ts: Int64, thread: SlackExportWriter.Thread?) -> [UInt8] {
     var json = JSONWriter()
     json.begin()
     json.member("type", "message")
     json.member("ts", SlackNames.ts(microseconds: ts))
     switch record {
-    case .message(let message): write(message, root, &json)
+    case .message(let message):
+      write(message, &json)
+      if let thread { write(thread, of: message, ts: ts, &json) }
     case .join(let membership): write(membership, "channel_join", "has joined the channel", &json)
     case .leave(let membership): write(membership, "channel_leave", "has left the channel", &json)
     default: break
@@ -86,7 +91,46 @@ enum SlackMessageJSON {
     json.member("text", "<@\(user)> \(what)")
   }
 
-  private static func write(_ record: MessageRecord, _ root: Int64?, _ json: inout JSONWriter) {
+  /// Every field that an importer goes by: some read the first message's list of answers, some the answers' root.
+  private static func write(
+    _ thread: SlackExportWriter.Thread, of record: MessageRecord, ts: Int64, _ json: inout JSONWriter
+  ) {
+    switch thread {
+    case .answer(let root, let user):
+      let (root, user) = (SlackNames.ts(microseconds: root), SlackNames.id(user.rawValue, prefix: "U"))
+      json.member("thread_ts", root)
+      json.member("parent_user_id", user)
+      guard record.isBroadcast else { return }
+      json.name("root")
+      json.begin()
+      json.member("type", "message")
+      json.member("user", user)
+      json.member("ts", root)
+      json.member("thread_ts", root)
+      json.end()
+    case .first(let answers):
+      json.member("thread_ts", SlackNames.ts(microseconds: ts))
+      json.name("reply_count")
+      json.value(Int64(answers.count))
+      json.member("latest_reply", SlackNames.ts(microseconds: answers.last?.ts ?? ts))
+      let users = Set(answers.map(\.user)).sorted()
+      json.name("reply_users_count")
+      json.value(Int64(users.count))
+      json.name("reply_users")
+      json.value(.array(users.map { .string(SlackNames.id($0.rawValue, prefix: "U")) }))
+      json.name("replies")
+      json.begin("[")
+      for answer in answers {
+        json.begin()
+        json.member("user", SlackNames.id(answer.user.rawValue, prefix: "U"))
+        json.member("ts", SlackNames.ts(microseconds: answer.ts))
+        json.end()
+      }
+      json.end("]")
+    }
+  }
+
+  private static func write(_ record: MessageRecord, _ json: inout JSONWriter) {
     let message = record.message
     json.member("user", SlackNames.id(message.author.id.rawValue, prefix: "U"))
     json.member("text", text(record))
@@ -94,10 +138,14 @@ enum SlackMessageJSON {
       json.member("subtype", "me_message")
     } else if let system = record.system, ["topic", "purpose", "name", "archive", "unarchive"].contains(system) {
       json.member("subtype", "channel_\(system)")
+      // Rocket.Chat shows this instead of the text.
+      if ["topic", "purpose", "name"].contains(system) {
+        json.name(escaping: system)
+        json.value(text(record))
+      }
     } else if record.isBroadcast {
       json.member("subtype", "thread_broadcast")
     }
-    if let root { json.member("thread_ts", SlackNames.ts(microseconds: root)) }
     if let edited = message.edited {
       json.name("edited")
       json.begin()
@@ -146,16 +194,19 @@ enum SlackMessageJSON {
     json.member("mimetype", attachment.mediaType)
     json.member("filetype", name.split(separator: ".").last.map(String.init) ?? "")
     json.member("size", attachment.size.map { .integer($0) })
-    json.name("created")
-    json.value(record.message.time.milliseconds / 1000)
+    for name in ["created", "timestamp"] {
+      json.name(escaping: name)
+      json.value(record.message.time.milliseconds / 1000)
+    }
     json.member("user", SlackNames.id(record.message.author.id.rawValue, prefix: "U"))
     let status = record.file(at: index).status
     json.member("mode", status == .hidden ? "hidden_by_limit" : status == .deleted ? "tombstone" : "hosted")
-    if case .url(let url) = attachment.reference {
-      json.member("url_private", url)
-    } else {
-      json.member("url_private", "https://ferry.invalid/files/\(id)/\(name)")
-    }
+    var link = "https://ferry.invalid/files/\(id)/\(name)"
+    if case .url(let url) = attachment.reference { link = url }
+    json.name("is_external")
+    json.value(false)
+    json.member("url_private", link)
+    json.member("url_private_download", link)
     json.end()
   }
 

@@ -19,6 +19,7 @@ extension Importer {
   }
 
   static let firstApart = 1 << 20
+  static let noReply = "the message replied to is not there"
 
   /// `known` are the parts that the destination has: a file that travels apart is not uploaded again.
   func fit(_ record: MessageRecord, known: Set<Int>) async throws(FerryError) -> [FittedPart] {
@@ -48,7 +49,7 @@ extension Importer {
       isAction: record.isAction, system: record.system)
     if let reply = message.replyTo {
       past.replyTo = reference(to: reply)
-      if past.replyTo == nil { lose("reply", message.id.rawValue, "the message replied to is not there") }
+      if past.replyTo == nil { lose("reply", message.id.rawValue, Self.noReply) }
     }
     var parts: [FittedPart] = []
     let texts = layout.texts(of: text, inline: inline.count, apart: apart.count)

@@ -38,10 +38,9 @@ extension Importer {
   private mutating func takeNew(_ record: MessageRecord) async throws(FerryError) {
     let message = record.message
     if message.author.isNobody { lose("author", message.id.rawValue, "nobody is named", "written as \"unknown\"") }
-    if powers.sortsByTime, let newest, message.time < newest {
+    if order.movesBack(message.time), powers.sortsByTime {
       lose("order", message.id.rawValue, "older than what came before it; the destination sorts by time")
     }
-    newest = max(newest ?? message.time, message.time)
     var brought: Stamp?
     var fitted: [FittedPart]
     var stamp = ImportStamps.own(message.id, from: settings.source)
@@ -85,7 +84,7 @@ extension Importer {
     let fitted = try await fit(record, known: Set(copy.parts.map(\.number)))
     try await settle(message.id, before: fitted.count + copy.parts.count)
     guard let settled = known[message.id] else {
-      return lose("edit", message.id.rawValue, "its message was refused")
+      return lose("edit", message.id.rawValue, Self.refusedMessage)
     }
     copy = settled
     var parts: [Copy.Part] = []
@@ -108,7 +107,9 @@ extension Importer {
         past.edited = time
         let reference = PastReference(key: stamp.key, id: existing.id)
         try await add(
-          Pending(item: PastItem(key: key, time: time, kind: .edit(reference, past), stamp: stamp), files: part.files))
+          Pending(
+            item: PastItem(key: key, time: time, kind: .edit(reference, past), stamp: stamp), files: part.files,
+            about: message.id))
       } else {
         parts.append(Copy.Part(number: part.number, id: nil))
         known[message.id]?.parts = parts
@@ -216,12 +217,13 @@ extension Importer {
       return lose("reaction", reaction.message.rawValue, provider.capabilities.absent["reactions"] ?? "not kept there")
     }
     guard let reference = reference(to: reaction.message) else {
-      return lose("reaction", reaction.message.rawValue, "its message is not there")
+      return lose("reaction", reaction.message.rawValue, Self.noMessage)
     }
     let emoji = reaction.emoji + (record.tone.map { "::skin-tone-\($0)" } ?? "")
     let kind = PastItem.Kind.reaction(reference, by: author(reaction.by), emoji: emoji, added: reaction.added)
     let time = record.time ?? lastTime ?? Timestamp(milliseconds: 0)
-    pending.append(Pending(item: PastItem(key: key, time: time, kind: kind, stamp: other(key))))
+    pending.append(
+      Pending(item: PastItem(key: key, time: time, kind: kind, stamp: other(key)), about: reaction.message))
   }
 
   /// Reactions that a message brings counted.
@@ -239,7 +241,10 @@ extension Importer {
       for (user, key) in zip(tally.users, tallyKeys(tally, record)) where done.insert(key).inserted {
         let by = author(Author(id: user, name: user.rawValue))
         let kind = PastItem.Kind.reaction(reference, by: by, emoji: tally.emoji, added: true)
-        pending.append(Pending(item: PastItem(key: key, time: record.message.time, kind: kind, stamp: other(key))))
+        pending.append(
+          Pending(
+            item: PastItem(key: key, time: record.message.time, kind: kind, stamp: other(key)),
+            about: record.message.id))
       }
     }
   }
@@ -257,11 +262,12 @@ extension Importer {
       return lose("read", record.mark.upTo.rawValue, "read marks of the past are not kept there")
     }
     guard let reference = reference(to: record.mark.upTo) else {
-      return lose("read", record.mark.upTo.rawValue, "its message is not there")
+      return lose("read", record.mark.upTo.rawValue, Self.noMessage)
     }
     let kind = PastItem.Kind.read(reference, by: record.mark.by.map { author($0) }, state: record.mark.state)
     let time = record.time ?? lastTime ?? Timestamp(milliseconds: 0)
-    pending.append(Pending(item: PastItem(key: key, time: time, kind: kind, stamp: other(key))))
+    pending.append(
+      Pending(item: PastItem(key: key, time: time, kind: kind, stamp: other(key)), about: record.mark.upTo))
   }
 
   /// Marks it as Ferry's, so that no relay mirrors it.

@@ -2,17 +2,6 @@ import FerryCore
 import FerryRuntime
 
 extension Importer {
-  /// An item on its way, and what it is a part of.
-  struct Pending: Sendable {
-    var item: PastItem
-    /// What has to be uploaded again should the destination have forgotten it.
-    var files: [File] = []
-    /// Of a message: the source's id, which of its parts this is, and whether the last.
-    var message: MessageID?
-    var part = 0
-    var isLast = false
-  }
-
   mutating func add(_ entry: Pending) async throws(FerryError) {
     pending.append(entry)
     switch entry.item.kind {
@@ -33,6 +22,8 @@ extension Importer {
       for (entry, result) in zip(batch, results) { note(entry, result) }
     }
     pendingBytes = 0
+    // Whatever names one of them is written by now.
+    refused = []
     try await commit()
   }
 
@@ -63,7 +54,9 @@ extension Importer {
       outcome.settled.append(key)
       outcome.found.append((key, .unknown))
     case .success(.there(let id)):
+      let isVain = loseRelations(of: entry)
       guard let message = entry.message else {
+        if isVain { return }
         outcome.done.append(key)
         switch entry.item.kind {
         case .join, .leave, .read, .reaction: progress.update { $0.others += 1 }
@@ -84,14 +77,37 @@ extension Importer {
       lose(
         entry.message == nil ? entry.item.kind.name : "message", (entry.message?.rawValue ?? key.rawValue),
         "refused: \(error.code.label)", error.message)
+      if entry.message != nil { refused.insert(key) }
     }
     guard entry.isLast, let message = entry.message, let copy = known[message] else { return }
     guard settings.isPlan || copy.parts.contains(where: { $0.id != nil }) else {
       known[message] = nil
+      // Of a change that was prepared meanwhile.
+      outcome.copies.removeAll { $0.0 == message }
       return
     }
     outcome.copies.append((message, copy))
     progress.update { if wasThere { $0.unchanged += 1 } else { $0.messages += 1 } }
+  }
+
+  /// What an item names may have been refused after it was prepared, and then is not there for it. True when nothing of
+  /// the item is left.
+  private func loseRelations(of entry: Pending) -> Bool {
+    let kind = entry.item.kind
+    switch kind {
+    case .message(let past):
+      if let reply = past.replyTo, refused.contains(reply.key) { lose("reply", entry.message?.rawValue, Self.noReply) }
+      return false
+    case .edit(let reference, _):
+      guard refused.contains(reference.key) else { return false }
+      lose(kind.name, entry.about?.rawValue, Self.refusedMessage)
+    case .reaction(let reference, _, _, _), .read(let reference, _, _):
+      guard refused.contains(reference.key) else { return false }
+      lose(kind.name, entry.about?.rawValue, Self.noMessage)
+    case .delete(let reference, _): return refused.contains(reference.key)
+    case .join, .leave: return false
+    }
+    return true
   }
 
   // MARK: Sending
@@ -127,7 +143,19 @@ extension Importer {
       outcome.sending += batch.filter { $0.message != nil }.map(\.item.key)
       try await commit()
     }
-    return try await deliver(batch, isRisky: isRisky)
+    return try await deliver(batch, without: refused, isRisky: isRisky)
+  }
+
+  /// Leaves away what names a message that was refused: written in vain, its key would be taken when that message comes
+  /// another time.
+  func deliver(
+    _ batch: [Pending], without refused: Set<SendKey>, isRisky: Bool = false
+  ) async throws(FerryError) -> [Result<Landing, FerryError>] {
+    let left = batch.map { refused.isEmpty ? $0 : $0.without(refused) }
+    let kept = left.compactMap(\.self)
+    if kept.isEmpty { return batch.map { _ in .success(.there(nil)) } }
+    var results = try await deliver(kept, isRisky: isRisky)[...]
+    return left.map { $0 == nil ? .success(.there(nil)) : results.removeFirst() }
   }
 
   /// Sends until it is known what became of each. Where the outcome is in doubt and the destination would double it, it
@@ -160,7 +188,12 @@ extension Importer {
         if error.retry == .never {
           guard batch.count > 1 else { return [.failure(error)] }
           var results: [Result<Landing, FerryError>] = []
-          for entry in batch { results += try await deliver([entry]) }
+          var refused: Set<SendKey> = []
+          for entry in batch {
+            let result = try await deliver([entry], without: refused)
+            if entry.message != nil, case .failure? = result.first { refused.insert(entry.item.key) }
+            results += result
+          }
           return results
         }
         try await patience.pause(after: error, &trouble)
@@ -304,33 +337,6 @@ extension Importer {
       }
       outcome.done.append(key)
       try await commit()
-    }
-  }
-}
-
-extension PastItem.Kind {
-  /// False of what carries no files.
-  fileprivate mutating func carry(_ attachments: [OutgoingAttachment]) -> Bool {
-    switch self {
-    case .message(var past):
-      past.attachments = attachments
-      self = .message(past)
-    case .edit(let reference, var past):
-      past.attachments = attachments
-      self = .edit(reference, past)
-    default: return false
-    }
-    return true
-  }
-  fileprivate var name: String {
-    switch self {
-    case .message: "message"
-    case .edit: "edit"
-    case .delete: "delete"
-    case .join: "join"
-    case .leave: "leave"
-    case .read: "read"
-    case .reaction: "reaction"
     }
   }
 }

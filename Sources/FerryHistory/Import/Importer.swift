@@ -52,15 +52,19 @@ package struct Importer: Sendable {
   var done: Set<SendKey> = []
   var outcome = WorkBook.Outcome()
   var underway: Underway?
+  /// How many batches have been begun to be written beside this.
+  var begun = 0
+  let lane = WritingLane()
   /// Whether what the destination holds already is in the book.
   var isIndexed = false
   var nextTurn: Timestamp
   var lastTime: Timestamp?
-  /// The time of the newest message written in this run.
-  var newest: Timestamp?
+  var order: PastOrder
   var repeats = Repeats()
   /// Keys that the destination had already.
   var adopted: Set<SendKey> = []
+  /// Messages that the destination did not take, as long as something that names them may be on its way.
+  var refused: Set<SendKey> = []
 
   private static let pageSize = 500
   /// A request is not made larger than about this.
@@ -87,6 +91,7 @@ package struct Importer: Sendable {
     self.patience = patience
     self.linking = linking
     nextTurn = patience.clock.now()
+    order = PastOrder(powers)
   }
 
   /// To the source's end. Throws only what ends every attempt: bad credentials, a full disk, no answer for too long,
@@ -100,14 +105,12 @@ package struct Importer: Sendable {
       try await settleInterrupted()
     }
     try await indexDestination()
-    let result = await Patience.outcome { () async throws(FerryError) in try await takeAll() }
-    await abandonUnderway()
-    try result.get()
+    try await writingAlong { (importer) async throws(FerryError) in try await importer.takeAll() }
     try await applyMembers()
     if !settings.isPlan { try await source.settled() }
   }
 
-  private mutating func takeAll() async throws(FerryError) {
+  mutating func takeAll() async throws(FerryError) {
     let source = source
     var page = try await source.next(limit: Self.pageSize)
     var isOwed = false
@@ -160,7 +163,7 @@ package struct Importer: Sendable {
         default: nil
         }
       })
-    let earlier = underway?.task
+    let earlier = begun
     repeats.taken = taken.union(unnoted.compactMap { known[$0]?.stamp })
     for (record, key) in zip(records, keys) {
       if Task.isCancelled { throw .cancelled(didNotAct: true) }
@@ -169,7 +172,7 @@ package struct Importer: Sendable {
       if pending.count >= batchSize || pendingBytes >= Self.requestBytes { try await advance() }
     }
     // What this page has begun may go on while the next one is taken.
-    if !pending.isEmpty || !outcome.isEmpty || underway?.task == earlier { try await advance() }
+    if !pending.isEmpty || !outcome.isEmpty || begun == earlier { try await advance() }
     // People belong to no channel, and are told with each.
     let count = records.count { $0.channel != nil }
     progress.update { [lastTime] counts in

@@ -73,7 +73,7 @@ package final class WorkBook: Sendable {
   }
 
   /// How many messages are known, deleted ones included.
-  func messageCount() async throws(FerryError) -> Int {
+  package func messageCount() async throws(FerryError) -> Int {
     try await database.read { connection in
       Int(try connection.first("SELECT count(*) FROM messages") { $0.integer(0) } ?? 0)
     }

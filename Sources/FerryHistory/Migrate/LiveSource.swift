@@ -89,14 +89,17 @@ struct Rereading {
   private let book: WorkBook
   private let patience: Patience
   private var hasRead = false
+  /// The newest page, where it was read already.
+  private var first: RecordPage?
 
   /// So many messages in a row that are as they were known end the reading.
   private static let window = 500
 
-  init(_ history: any ChannelHistory, book: WorkBook, patience: Patience) {
+  init(_ history: any ChannelHistory, book: WorkBook, patience: Patience, first: RecordPage? = nil) {
     self.history = history
     self.book = book
     self.patience = patience
+    self.first = first
   }
 
   /// Oldest first; what is gone comes as deletions at the end.
@@ -109,15 +112,15 @@ struct Rereading {
     return try await book.takeSpilled(limit)
   }
 
-  private func readBack() async throws(FerryError) {
+  private mutating func readBack() async throws(FerryError) {
     var cursor: Cursor?
     var steady = 0
     var reachedEnd = false
     var oldest: Timestamp?
     repeat {
-      let (history, after) = (history, cursor)
+      let (history, after, first) = (history, cursor, first.take())
       let page = try await patience.repeating { () async throws(FerryError) in
-        try await history.pageBackwards(after: after, limit: 500)
+        if let first { first } else { try await history.pageBackwards(after: after, limit: 500) }
       }
       var ids: Set<MessageID> = []
       for case .message(let record) in page.records { ids.insert(record.message.id) }

@@ -66,7 +66,7 @@ package struct MigrationSurvey: Sendable {
   private var split = 0
   private var people: Set<UserID> = []
   private var fineTimes = 0
-  private var newest: Timestamp?
+  private var order: PastOrder
   private var unordered = 0
   private var edited = 0
   private var edits = 0
@@ -91,6 +91,7 @@ package struct MigrationSurvey: Sendable {
     self.to = to
     layout = to.capabilities.map { MessageLayout($0) }
     splitter = to.capabilities.map { TextSplitter($0) }
+    order = PastOrder(to.capabilities?.importing)
   }
 
   /// Reads at most `limit` records of `source`.
@@ -131,8 +132,7 @@ package struct MigrationSurvey: Sendable {
     people.insert(message.author.id)
     let unit = to.capabilities?.importing?.timeUnit ?? 1
     if unit > 1, message.time.milliseconds % unit != 0 { fineTimes += 1 }
-    if let newest, message.time < newest { unordered += 1 }
-    newest = max(newest ?? message.time, message.time)
+    if order.movesBack(message.time) { unordered += 1 }
     if message.edited != nil { edited += 1 }
     if message.replyTo != nil { replies += 1 }
     reactions = record.reactions.reduce(reactions) { $0 &+ $1.count }

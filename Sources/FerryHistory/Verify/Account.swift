@@ -96,6 +96,10 @@ struct Account {
     line.losses = comparison.losses
     line.faults = comparison.faults
     line.outcome = comparison.outcome
+    if marks.contains(.sorted) {
+      line.losses.append("order:time")
+      if line.outcome == .identical { line.outcome = .converted }
+    }
     if line.outcome != .altered, marks.contains(.reordered) { line.outcome = .reordered }
     return line
   }

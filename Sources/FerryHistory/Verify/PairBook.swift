@@ -14,6 +14,8 @@ struct PairBook {
     static let reordered = Mark(rawValue: 8)
     /// A second copy, of TO.
     static let duplicate = Mark(rawValue: 16)
+    /// Off that run, and where TO puts it by its time.
+    static let sorted = Mark(rawValue: 32)
   }
 
   private(set) var from: [UInt32]

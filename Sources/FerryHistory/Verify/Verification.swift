@@ -49,38 +49,67 @@ package struct Verification: Sendable {
 
 extension Matcher {
   /// Those that keep the order of FROM are the longest run of TO's ordinals that does not decrease; the others moved.
+  /// Where TO sorts by time, those of them that are on the longest run in the order of the times are where they belong.
   mutating func markReordered() throws {
-    var ordinals: [Int32] = []
-    var ranks: [Int64] = []
-    func settle(_ pairs: inout PairBook) {
-      for position in OrderRun.off(ranks) { pairs.fromMarks[Int(ordinals[position])].insert(.reordered) }
-      ordinals = []
-      ranks = []
-    }
-    let isPlain = !separatesChannels && from.tallies.isMessagesOnly
+    var row = OrderedRow()
+    let isPlain = !separatesChannels && from.tallies.isMessagesOnly && projection.order == nil
     if isPlain {
-      for ordinal in pairs.from.indices.dropFirst() {
-        let partner = pairs.partner(ofFrom: ordinal)
-        guard partner > 0, !pairs.fromMarks[ordinal].contains(.mergedInto) else { continue }
-        ordinals.append(Int32(ordinal))
-        ranks.append(Int64(partner))
-      }
-      return settle(&pairs)
+      for ordinal in pairs.from.indices.dropFirst() { row.add(ordinal, at: nil, pairs) }
+      return row.settle(&pairs, unit: unit)
     }
+    row.order = projection.order
     let order = separatesChannels ? "channel, n" : "n"
-    let cursor = try connection.cursor("SELECT n, channel FROM a WHERE kind = 0 ORDER BY \(order)")
+    let cursor = try connection.cursor("SELECT n, channel, time FROM a WHERE kind = 0 ORDER BY \(order)")
     var channel: Int64?
-    while let row = try cursor.next() {
-      let ordinal = Int(row.integer(0))
-      if separatesChannels, channel != row.integer(1) {
-        settle(&pairs)
-        channel = row.integer(1)
+    while let found = try cursor.next() {
+      if separatesChannels, channel != found.integer(1) {
+        row.settle(&pairs, unit: unit)
+        row = OrderedRow()
+        row.order = projection.order
+        channel = found.integer(1)
       }
-      let partner = pairs.partner(ofFrom: ordinal)
-      guard partner > 0, !pairs.fromMarks[ordinal].contains(.mergedInto) else { continue }
-      ordinals.append(Int32(ordinal))
-      ranks.append(Int64(partner))
+      row.add(Int(found.integer(0)), at: Timestamp(milliseconds: found.integer(2)), pairs)
     }
-    settle(&pairs)
+    row.settle(&pairs, unit: unit)
+  }
+}
+
+/// The pairs of one channel, in FROM's order.
+private struct OrderedRow {
+  var order: PastOrder?
+  private var ordinals: [Int32] = []
+  private var ranks: [Int64] = []
+  /// Where TO sorts by time.
+  private var places: [Int64] = []
+
+  init() {}
+
+  mutating func add(_ ordinal: Int, at time: Timestamp?, _ pairs: PairBook) {
+    let partner = pairs.partner(ofFrom: ordinal)
+    guard partner > 0, !pairs.fromMarks[ordinal].contains(.mergedInto) else { return }
+    ordinals.append(Int32(ordinal))
+    ranks.append(Int64(partner))
+    if let time, let place = order?.place(time) { places.append(place) }
+  }
+
+  func settle(_ pairs: inout PairBook, unit: Int64) {
+    let off = OrderRun.off(ranks)
+    if off.isEmpty { return }
+    let strangers = places.isEmpty ? nil : offByTime(unit)
+    for position in off {
+      let isStranger = strangers.map { $0[position] } ?? true
+      pairs.fromMarks[Int(ordinals[position])].insert(isStranger ? .reordered : .sorted)
+    }
+  }
+
+  /// Which are not where their time puts them. TO may have any order within one tick.
+  private func offByTime(_ unit: Int64) -> [Bool] {
+    let sorted = ranks.indices.sorted { left, right in
+      let (first, second) = (floorDivide(places[left], unit), floorDivide(places[right], unit))
+      return first == second ? ranks[left] < ranks[right] : first < second
+    }
+    var isOff = Array(repeating: false, count: ranks.count)
+    for position in OrderRun.off(sorted.map { ranks[$0] }) { isOff[sorted[position]] = true }
+    return isOff
   }
 }

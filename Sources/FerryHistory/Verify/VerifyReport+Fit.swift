@@ -6,7 +6,7 @@ extension VerifyReport {
   /// Judged from the words of the account alone, so it is a reason to compare again, and not a verdict.
   package func mayFit(_ capabilities: Capabilities) -> Bool {
     let projection = Projection(capabilities: capabilities)
-    guard !isFull, self[.reordered] == 0, self[.duplicate] == 0 else { return false }
+    guard !isFull, self[.reordered] == 0 || projection.order != nil, self[.duplicate] == 0 else { return false }
     let lost = missing["message", default: 0]
     guard lost == 0 || lost <= fromTallies.deleted else { return false }
     if !projection.keepsJoins {

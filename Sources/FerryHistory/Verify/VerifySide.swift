@@ -45,6 +45,11 @@ struct Projection {
   var keepsJoins: Bool { capabilities.map { $0.importing?.joins ?? false } ?? true }
   var keepsReads: Bool { capabilities.map { $0.importing?.reads ?? false } ?? true }
   var keepsReactions: Bool { capabilities.map { $0.importing?.reactions ?? $0.reactions } ?? true }
+  /// How TO puts messages by their times; nil where they stand as they were written.
+  var order: PastOrder? {
+    guard keepsTime, let importing = capabilities?.importing, importing.sortsByTime else { return nil }
+    return PastOrder(importing)
+  }
   /// Whether what was deleted leaves its place behind.
   var keepsSkeletons: Bool { capabilities == nil }
 

@@ -25,7 +25,8 @@ enum Export {
       themselves. It is a BagIt bag of JSON Lines: it can be read and checked without Ferry, and 'ferry verify FILE' checks
       it with Ferry. What deleted messages said is left out.
 
-      With '--format slack' FILE is an export as Slack's, a zip or a new folder, which Mattermost, Rocket.Chat and Zulip import.
+      With '--format slack' FILE is an export as Slack's, a zip or a new folder, which Mattermost and Rocket.Chat import. Zulip
+      takes the folder, or a zip written with --no-attachments, and asks Slack's service for the people.
 
       Run again, it adds only what is new, late edits and deletions included.
 

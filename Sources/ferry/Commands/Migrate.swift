@@ -183,7 +183,8 @@ extension Importer.Settings {
       }
       rate = number
     }
-    guard let asOf, let configuration = try Session.configurationIfAny(arguments) else { return }
+    let configuration = try Session.configurationIfAny(arguments)
+    guard let asOf, let configuration else { return }
     for (_, ids) in configuration.identities {
       guard let there = ids[asOf], let here = ids[account] else { continue }
       authors[there] = here

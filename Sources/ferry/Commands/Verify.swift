@@ -18,7 +18,7 @@ enum Verify {
       FROM and TO are addresses, archives (a folder or a .tar), or files in a format of others (--format). Every record
       of FROM is one of these:
         identical   every field is equal, as exactly as FROM has it
-        converted   it is what TO can hold of it; the losses are listed: time:s, split:3, reactions, ...
+        converted   it is what TO can hold of it; the losses are listed: time:s, split:3, order:time, reactions, ...
         missing     it is in FROM only
         reordered   it is in both, in another place
         altered     it is in both, and differs in what TO could have held
@@ -156,6 +156,10 @@ extension Capabilities {
     powers.reads = powers.reads && other.importing?.reads == true
     powers.reactions = powers.reactions && other.importing?.reactions == true
     powers.timeUnit = max(powers.timeUnit, other.importing?.timeUnit ?? 1)
+    if let other = other.importing, other.sortsByTime {
+      powers.orderSlack = powers.sortsByTime ? min(powers.orderSlack, other.orderSlack) : other.orderSlack
+      powers.sortsByTime = true
+    }
     both.importing = powers
     return both
   }

@@ -19,10 +19,10 @@ struct ArchiveExport: Sendable {
     members: () async -> [Author]? = { nil }
   ) async throws(FerryError) -> String? {
     let history = history
-    // Asked before anything is made: an account that refuses leaves no empty archive behind.
-    _ = try await patience.repeating { () async throws(FerryError) in try await history.page(after: nil, limit: 1) }
-    let book = history.goesOn ? nil : try folder.book("export", name)
+    let beginning = try await Exporter.begin(history, at: place.place(of: history.channel), patience)
+    let book = history.goesOn ? nil : try await folder.book("export", name, orEarlier: place.earlierBook)
     defer { book?.close() }
+    if let book { try await beginning.check(book, of: history.channel) }
     let scope = history.scope
     let header = ArchiveHeader(
       created: SystemClock().now(), tool: "ferry \(Version.current)", source: address.description, since: scope.since,
@@ -30,8 +30,8 @@ struct ArchiveExport: Sendable {
     var exporter = Exporter(
       settings, of: history, into: try place.open(header), book: book, report: report, progress: progress,
       patience: patience)
-    let head = try await exporter.run(members: await members())
-    try await place.close()
+    let head = try await exporter.run(from: beginning, members: await members())
+    try await place.close(report)
     return head
   }
 }

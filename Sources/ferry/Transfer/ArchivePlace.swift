@@ -20,6 +20,21 @@ struct ArchivePlace: Sendable {
     work = isSlack || path.lowercased().hasSuffix(".tar") ? folder.path + "/archive" : nil
   }
 
+  /// Where the notes on an archive's messages were kept before there was a folder for them.
+  var earlierBook: String {
+    var path = path
+    while path.count > 1, path.hasSuffix("/") { path.removeLast() }
+    return path + ".db"
+  }
+
+  /// Where the export of a channel into the archive that is there stands; nil where there is none.
+  func place(of channel: ChannelID) -> String? {
+    let folder = work ?? path
+    guard DiskFile.exists(folder) else { return nil }
+    // What cannot be read is for the writer to judge.
+    return try? ArchiveReader(folder).place(of: channel)
+  }
+
   /// Throws `badRequest` when there is an archive of something else, which stays as it is.
   func open(_ header: ArchiveHeader) throws(FerryError) -> ArchiveWriter {
     let folder = work ?? path
@@ -53,10 +68,15 @@ struct ArchivePlace: Sendable {
   }
 
   /// Once the archive is finished.
-  func close() async throws(FerryError) {
+  func close(_ report: TransferReport) async throws(FerryError) {
     guard let work else { return }
     if isSlack {
-      _ = try await SlackExport.write(try await FoldedRecords(work), to: path)
+      let written = try await SlackExport.write(try await FoldedRecords(work), to: path)
+      for (what, count) in written.dropped.sorted(by: { $0.key < $1.key }) {
+        let reason =
+          what == "reply" ? "the message replied to is not there" : "there is no place for it in Slack's exports"
+        report.add(.init(what: what, reason: reason, count: count))
+      }
     } else {
       try await ArchiveTar.pack(work, into: path)
     }

@@ -23,8 +23,26 @@ struct WorkFolder: Sendable {
   /// The book of one kind of work between these ends.
   func book(_ kind: String, _ ends: String...) throws(FerryError) -> WorkBook {
     try make()
+    return try WorkBook(path: file(kind, ends))
+  }
+
+  /// The same, or the one that was begun elsewhere, where this one knows of nothing.
+  func book(_ kind: String, _ ends: String..., orEarlier earlier: String) async throws(FerryError) -> WorkBook {
+    let path = file(kind, ends)
+    if DiskFile.exists(earlier) {
+      guard DiskFile.exists(path) else { return try WorkBook(path: earlier) }
+      let book = try WorkBook(path: path)
+      if try await book.messageCount() > 0 { return book }
+      book.close()
+      return try WorkBook(path: earlier)
+    }
+    try make()
+    return try WorkBook(path: path)
+  }
+
+  private func file(_ kind: String, _ ends: [String]) -> String {
     let digest = Crypto.hex(Crypto.digest(.sha256, of: ends.joined(separator: "\n").utf8).prefix(6))
-    return try WorkBook(path: "\(path)/\(kind)-\(digest).db")
+    return "\(path)/\(kind)-\(digest).db"
   }
 
   private static func trimmed(_ path: String) -> String {

@@ -52,6 +52,11 @@ import Testing
       item(sorting, "order")
         == .init(
           what: "order", outcome: .converted, count: 1, how: "older than what came before them; TO sorts by time"))
+    let patient = service {
+      $0.importing?.sortsByTime = true
+      $0.importing?.orderSlack = 60_000
+    }
+    #expect(item(try await plan(records, to: patient), "order") == nil)
   }
 
   @Test("batches make it quicker")

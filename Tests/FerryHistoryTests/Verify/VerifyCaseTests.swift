@@ -60,6 +60,51 @@ import Testing
     #expect(!report.isFull)
   }
 
+  /// Messages told in this order, at these seconds.
+  private func told(_ seconds: [Int64]) -> [MessageRecord] {
+    seconds.enumerated().map { record("m\($0)", "said \($0)", at: 1_706_832_000_000 + $1 * 1000) }
+  }
+
+  private func sorting(_ slack: Int64 = 0) -> Capabilities {
+    narrow {
+      $0.importing = ImportPowers()
+      $0.importing?.sortsByTime = true
+      $0.importing?.orderSlack = slack
+    }
+  }
+
+  @Test("what a destination sorts by time is converted; what stands elsewhere is reordered there too")
+  func sortedByTime() async throws {
+    let from = told([0, 100, 200, 7200, 7260, 3600, 7320, 3700])
+    let sorted = from.sorted { $0.message.time < $1.message.time }
+    let (report, lines) = try await verify(from, sorted, sorting())
+    #expect(report.counts == ["identical": 6, "converted": 2])
+    #expect(report.losses == ["order:time": 2])
+    #expect(report.isFull)
+    #expect(only(lines, .converted).map(\.from?.id) == ["m5", "m7"])
+    var plain = sorting()
+    plain.importing?.sortsByTime = false
+    #expect(try await verify(from, sorted, plain).report.counts == ["identical": 6, "reordered": 2])
+    #expect(try await verify(from, sorted).report.counts == ["identical": 6, "reordered": 2])
+    var swapped = sorted
+    swapped.swapAt(0, 1)
+    let wrong = try await verify(from, swapped, sorting()).report
+    #expect(wrong.counts == ["identical": 5, "converted": 2, "reordered": 1])
+    #expect(!wrong.isFull)
+    // Who keeps FROM's order all the same has lost nothing.
+    #expect(try await verify(from, from, sorting()).report.counts == ["identical": 8])
+  }
+
+  @Test("what is only a little late keeps its place where the destination says so")
+  func slack() async throws {
+    let from = told([0, 10, 5, 8, 3600, 20, 15])
+    let kept = [0, 1, 2, 3, 5, 6, 4].map { from[$0] }
+    #expect(try await verify(from, kept, sorting(60_000)).report.counts == ["identical": 6, "converted": 1])
+    let sorted = from.sorted { $0.message.time < $1.message.time }
+    #expect(try await verify(from, sorted, sorting(60_000)).report[.reordered] == 2)
+    #expect(try await verify(from, sorted, sorting()).report.isFull)
+  }
+
   @Test("one of five hundred that read ok is missing", arguments: [10_000, 300] as [Int64])
   func repeats(spacing: Int64) async throws {
     let from = (0..<500).map { record("m\($0)", "ok", at: Self.start + Int64($0) * spacing) }

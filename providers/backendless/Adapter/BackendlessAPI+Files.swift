@@ -4,14 +4,6 @@ import FerryTransport
 
 /// The file service.
 extension BackendlessAPI {
-  struct File: Hashable, Sendable {
-    var name: String
-    var url: String
-    /// Bytes; nil for a folder.
-    var size: Int64?
-    var created: Timestamp?
-  }
-
   private static let deadline = Duration.seconds(600)
 
   private static func path(_ path: String) -> String {
@@ -45,28 +37,6 @@ extension BackendlessAPI {
       throw FerryError(.badData, "Could not \(doing): the answer names no address.", retry: .now, didNotAct: false)
     }
     return url
-  }
-
-  func list(_ folder: String, pattern: String = "*", offset: Int = 0) async throws(FerryError) -> [File] {
-    let query =
-      "?pattern=\(PercentEncoding.encode(pattern))&sub=false&pagesize=\(Self.pageSize)&offset=\(max(offset, 0))"
-    let answer = try await call("GET", Self.path(folder) + query, doing: "list the files")
-    return (answer.array ?? []).compactMap { file in
-      guard let name = file["name"]?.string else { return nil }
-      let created = file["createdOn"]?.integer.map { Timestamp(milliseconds: $0) }
-      return File(
-        name: name, url: file["publicUrl"]?.string ?? file["url"]?.string ?? "", size: file["size"]?.integer,
-        created: created)
-    }
-  }
-
-  /// A file that is gone is deleted already.
-  func deleteFile(_ path: String) async throws(FerryError) {
-    do throws(FerryError) {
-      try await call("DELETE", Self.path(path), doing: "delete the file")
-    } catch  where error.code == .notFound {
-      return
-    }
   }
 
   // MARK: Downloads

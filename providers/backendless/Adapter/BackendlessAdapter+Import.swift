@@ -75,13 +75,8 @@ extension BackendlessAdapter: ImportingProvider {
   /// Rows of one second are sorted by this time, and rows of one import are saved within few seconds: so what happened at
   /// one time, or was told a little out of order, gets times that keep the order. The exact one is in the mark.
   private func place(_ time: Timestamp, in channel: ChannelID) -> Int64 {
-    pastOrder.withLock { last in
-      let previous = last[channel] ?? .min
-      let isLate = time.milliseconds <= previous && previous - time.milliseconds < 60_000
-      let place = isLate ? previous + 1 : time.milliseconds
-      last[channel] = place
-      return place
-    }
+    let powers = capabilities.importing
+    return pastOrder.withLock { $0[channel, default: PastOrder(powers)].place(time) }
   }
 
   /// Saves those that are not there: what has become of the others since they were saved is not undone.

@@ -32,7 +32,7 @@ package final class BackendlessAdapter: ChatProvider {
   let version = Locked<EngineVersion>(.four)
   let pace: Pace
   /// The time under which the last imported row of a channel is sorted.
-  let pastOrder = Locked<[ChannelID: Int64]>([:])
+  let pastOrder = Locked<[ChannelID: PastOrder]>([:])
 
   package init(settings: Settings, client: HTTPClient, clock: any FerryClock = SystemClock(), logger: Logger) {
     self.settings = settings
@@ -76,6 +76,7 @@ package final class BackendlessAdapter: ChatProvider {
       importing.isRepeatable = true
       importing.joins = settings.joinNotice != nil
       importing.sortsByTime = true
+      importing.orderSlack = 60_000
       capabilities.importing = importing
     }
     capabilities.absent = absent(settings)

@@ -1,4 +1,5 @@
 import FerryCore
+import FerryRuntime
 
 /// Where a channel's table was last read to, as text that the journal keeps.
 struct FeedCursor: Hashable, Sendable {
@@ -48,7 +49,7 @@ struct FeedCursor: Hashable, Sendable {
         "i": .array(floor.ids.sorted().map(JSONValue.string)),
       ]
     }
-    return Cursor(JSONText.text(of: .object(value)))
+    return Cursor(JSON.text(of: .object(value)))
   }
 
   var createdSince: Int64 { max(Self.less(created, Self.margin), floor?.created ?? .min) }

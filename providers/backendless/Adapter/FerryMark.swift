@@ -112,7 +112,7 @@ struct FerryMark: Hashable, Sendable {
   }
 
   var isEmpty: Bool { value == .object([:]) }
-  var text: String { JSONText.text(of: value) }
+  var text: String { JSON.text(of: value) }
 }
 
 /// What a link alone tells about a file.

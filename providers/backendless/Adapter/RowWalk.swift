@@ -1,4 +1,5 @@
 import FerryCore
+import FerryRuntime
 
 /// A way through a table's rows along a column of times, by whole seconds. A pure value, also as text.
 ///
@@ -174,6 +175,6 @@ struct RowWalk: Hashable, Sendable {
         "t": .integer(stop.time), "ids": .array(stop.taken.map(JSONValue.string)), "all": .bool(stop.isWhole),
       ]
     }
-    return Cursor(JSONText.text(of: .object(value)))
+    return Cursor(JSON.text(of: .object(value)))
   }
 }

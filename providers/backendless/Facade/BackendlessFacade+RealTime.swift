@@ -138,7 +138,7 @@ extension BackendlessFacade {
       guard let channel = options["channel"]?.string, ChannelName.isValid(channel), let type = options["type"]?.string
       else { throw Fault(400, 5003, "A command needs a channel and a type") }
       let user = hub.withLock { $0.clients[connection.sid]?.user }
-      let data = options["data"].map { #","data":\#(JSONText.text(of: $0))"# } ?? ""
+      let data = options["data"].map { #","data":\#(JSON.text(of: $0))"# } ?? ""
       let command =
         #"{"type":\#(JSONText.quoted(type))\#(data),"connectionId":\#(JSONText.quoted(connection.sid)),"#
         + #""userId":\#(user.map { JSONText.quoted($0.id) } ?? "null")}"#

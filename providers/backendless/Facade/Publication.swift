@@ -1,4 +1,5 @@
 import FerryCore
+import FerryRuntime
 
 /// A message as it was published, with all that its listeners are told.
 struct Publication: Hashable, Sendable, Codable {
@@ -28,13 +29,13 @@ struct Publication: Hashable, Sendable, Codable {
 
   /// How the service makes strings of what publishers put into headers.
   static func headers(_ value: JSONValue?) -> [String: String] {
-    (value?.object ?? [:]).mapValues { $0.text ?? ($0.bool.map(String.init) ?? JSONText.text(of: $0)) }
+    (value?.object ?? [:]).mapValues { $0.text ?? ($0.bool.map(String.init) ?? JSON.text(of: $0)) }
   }
 
   /// What a listener of the channel receives: every member is there, as the strictest client expects.
   func json(at time: Timestamp, files: String) -> String {
-    let headers = JSONText.text(of: .object(headers.mapValues(JSONValue.string)))
-    return #"{"messageId":\#(JSONText.quoted(id)),"message":\#(JSONText.text(of: content(files: files))),"#
+    let headers = JSON.text(of: .object(headers.mapValues(JSONValue.string)))
+    return #"{"messageId":\#(JSONText.quoted(id)),"message":\#(JSON.text(of: content(files: files))),"#
       + #""publisherId":\#(Self.text(publisherID)),"subtopic":\#(Self.text(subtopic)),"headers":\#(headers),"#
       + #""timestamp":\#(time.milliseconds),"pushSinglecast":null,"pushBroadcast":null,"#
       + #""publishPolicy":\#(Self.text(policy)),"query":null,"templateValues":null,"publishAt":\#(publishAt),"#
@@ -91,9 +92,9 @@ struct TableChange: Sendable {
 
   func json(files: String) -> String {
     switch data {
-    case .row(let row): JSONText.text(of: row.shown(as: key.table, files: files))
+    case .row(let row): JSON.text(of: row.shown(as: key.table, files: files))
     case .deleted(let row): #"{"objectId":\#(JSONText.quoted(row.id))}"#
-    case .ids(let ids): JSONText.text(of: .array(ids.map(JSONValue.string)))
+    case .ids(let ids): JSON.text(of: .array(ids.map(JSONValue.string)))
     case .count(let count, let clause): #"{"whereClause":\#(JSONText.quoted(clause)),"count":\#(count)}"#
     }
   }

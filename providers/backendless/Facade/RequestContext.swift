@@ -1,4 +1,5 @@
 import FerryCore
+import FerryRuntime
 import FerryTransport
 
 /// A request to the REST API whose application and key are right, and who sent it.
@@ -47,7 +48,7 @@ struct RequestContext: Sendable {
 
 extension HTTPResponse {
   static func value(_ value: JSONValue) -> HTTPResponse {
-    .text(JSONText.text(of: value), type: "application/json")
+    .text(JSON.text(of: value), type: "application/json")
   }
 
   /// Done, and nothing to say.

@@ -3,13 +3,6 @@ import FerryRuntime
 
 /// JSON as both sides write and read it.
 package enum JSONText {
-  /// Names in order, so that equal values give equal text; slashes plain.
-  package static func text(of value: JSONValue) -> String {
-    var json = JSONWriter()
-    json.sorted(value)
-    return json.text
-  }
-
   /// A string as JSON, quotes included.
   package static func quoted(_ text: String) -> String {
     var json = JSONWriter(capacity: text.utf8.count + 8)
@@ -17,7 +10,7 @@ package enum JSONText {
     return json.text
   }
 
-  package static func bytes(of value: JSONValue) -> [UInt8] { Array(text(of: value).utf8) }
+  package static func bytes(of value: JSONValue) -> [UInt8] { Array(JSON.text(of: value).utf8) }
 
   /// Nil when it is not JSON, or nested deeper than anything Ferry keeps.
   package static func value(_ text: some StringProtocol) -> JSONValue? { value(Array(text.utf8)) }

@@ -1,4 +1,5 @@
 package import FerryCore
+import FerryRuntime
 
 /// One packet of Socket.IO, which travels as an Engine.IO message's text. The same for both versions but for what is
 /// said when connecting.
@@ -101,7 +102,7 @@ package struct SocketPacket: Hashable, Sendable {
     switch content {
     case .connect(let value): head(0) + json(value)
     case .disconnect: head(1)
-    case .event(let name, let argument): Self.event(name, argument.map(JSONText.text), head: head(2))
+    case .event(let name, let argument): Self.event(name, argument.map(JSON.text), head: head(2))
     case .ack(let value): head(3) + "[\(json(value))]"
     case .refused(let value): head(4) + json(value)
     }
@@ -124,7 +125,7 @@ package struct SocketPacket: Hashable, Sendable {
     return "\(digit)\(place)\(acknowledgement.map(String.init) ?? "")"
   }
 
-  private func json(_ value: JSONValue?) -> String { value.map(JSONText.text) ?? "" }
+  private func json(_ value: JSONValue?) -> String { value.map(JSON.text) ?? "" }
 }
 
 extension SocketPacket {

@@ -1,5 +1,6 @@
 package import FerryConfig
 package import FerryCore
+import FerryRuntime
 
 /// As whom an account signs in and joins presence channels. Its own coming and going is nobody's news.
 package struct AccountUser: Hashable, Sendable {
@@ -25,7 +26,7 @@ package struct AccountUser: Hashable, Sendable {
     var info: [String: JSONValue] = [:]
     if let node = mapping.optional("info") {
       for (name, _, value) in try node.mapping().names() { info[name] = .string(try value.string()) }
-      guard JSONText.text(of: JSONValue.object(info)).utf8.count <= Limits.userInfoBytes else {
+      guard JSON.text(of: JSONValue.object(info)).utf8.count <= Limits.userInfoBytes else {
         throw node.error("info is longer than the \(Limits.userInfoBytes) bytes that Pusher takes")
       }
     }
@@ -34,8 +35,8 @@ package struct AccountUser: Hashable, Sendable {
   }
 
   /// What joins a presence channel.
-  var channelData: String { JSONText.text(of: JSONValue.object(["user_id": .string(id), "user_info": .object(info)])) }
+  var channelData: String { JSON.text(of: JSONValue.object(["user_id": .string(id), "user_info": .object(info)])) }
 
   /// What signs in.
-  var userData: String { JSONText.text(of: JSONValue.object(["id": .string(id), "user_info": .object(info)])) }
+  var userData: String { JSON.text(of: JSONValue.object(["id": .string(id), "user_info": .object(info)])) }
 }

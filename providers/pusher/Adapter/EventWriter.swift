@@ -28,9 +28,9 @@ struct EventWriter: Sendable {
           name: attachment.name, type: attachment.mediaType, size: attachment.size, sha256: attachment.sha256, url: url)
       )
     }
-    var text = JSONText.text(of: data(message, id, images, now: now))
+    var text = JSON.text(of: data(message, id, images, now: now))
     if text.utf8.count > limit, !images.isEmpty {
-      text = JSONText.text(of: data(message, id, images, areDescribed: false, now: now))
+      text = JSON.text(of: data(message, id, images, areDescribed: false, now: now))
       if text.utf8.count > limit { text = fewerImages(message, id, images, now: now) }
     }
     return try fitted(text)
@@ -44,7 +44,7 @@ struct EventWriter: Sendable {
       var shortened = message
       let note = "[\(images.count - count) of \(images.count) images did not fit]"
       shortened.text = message.text.isEmpty ? note : "\(message.text)\n\(note)"
-      return JSONText.text(of: data(shortened, id, Array(images.prefix(count)), areDescribed: false, now: now))
+      return JSON.text(of: data(shortened, id, Array(images.prefix(count)), areDescribed: false, now: now))
     }
     var (fits, tooMany) = (0, images.count)
     while tooMany - fits > 1 {
@@ -207,7 +207,7 @@ struct EventWriter: Sendable {
   }
 
   private func fitted(_ data: [String: JSONValue]) throws(FerryError) -> String {
-    try fitted(JSONText.text(of: JSONValue.object(data)))
+    try fitted(JSON.text(of: JSONValue.object(data)))
   }
 
   private func fitted(_ text: String) throws(FerryError) -> String {

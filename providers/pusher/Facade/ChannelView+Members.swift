@@ -15,6 +15,14 @@ extension ChannelView {
     return Frame(event: name, channel: heard.channel, data: .text(data), userID: heard.userID)
   }
 
+  /// Whoever left a presence channel while the facade was down told nobody.
+  func dropMembers(of channel: ChannelID, except present: [PresenceList.Member]) async {
+    let there = Set(present.map(\.id))
+    for member in (try? await chat.members(of: channel)) ?? [] where !there.contains(member.id.rawValue) {
+      await keep(PresenceList.Member(id: member.id.rawValue, info: "{}"), in: channel, isThere: false)
+    }
+  }
+
   /// Members of a presence channel are the room's.
   func keep(_ member: PresenceList.Member, in channel: ChannelID, isThere: Bool) async {
     do throws(FerryError) {

@@ -123,7 +123,12 @@ package final class ChannelView: Sendable {
     _ publish: @escaping @Sendable (PublishedEvent) async throws(FerryError) -> Void
   ) async {
     // Those that were looked at before a restart.
-    for room in (try? await chat.rooms(limit: Self.mostChannels)) ?? [] { watch(room.id.rawValue) }
+    for room in (try? await chat.rooms(limit: Self.mostChannels)) ?? [] {
+      if ChannelName(service: room.id.rawValue)?.isPresence == true {
+        await dropMembers(of: room.id, except: members(room.id.rawValue))
+      }
+      watch(room.id.rawValue)
+    }
     await withDiscardingTaskGroup { group in
       group.addTask { await self.listen(members) }
       group.addTask { await self.tell(publish) }

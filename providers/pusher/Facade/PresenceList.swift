@@ -1,4 +1,5 @@
 import FerryCore
+import FerryRuntime
 
 /// Who is on a presence channel: users, each counted once however many connections they have.
 struct PresenceList: Sendable {
@@ -79,7 +80,7 @@ extension PresenceList.Member {
     guard value?.depth ?? 0 <= JSONValue.deepest else {
       throw Refusal(400, "Invalid user_info: it is nested deeper than \(JSONValue.deepest) levels")
     }
-    let info = value.map { $0 == .null ? "{}" : JSONText.text(of: $0) } ?? "{}"
+    let info = value.map { $0 == .null ? "{}" : JSON.text(of: $0) } ?? "{}"
     guard info.utf8.count <= Limits.userInfoBytes else {
       throw Refusal(400, "Invalid user_info: it is larger than \(Limits.userInfoBytes) bytes")
     }

@@ -1,4 +1,5 @@
 import FerryCore
+import FerryRuntime
 import FerryTransport
 
 /// The server of the anonymous-chat tutorial, whose app then works against this facade alone.
@@ -35,7 +36,7 @@ extension PusherFacade {
   }
 
   private static func event(_ name: String, _ content: [String: JSONValue]) throws(Refusal) -> PublishedEvent {
-    try PublishedEvent(name: name, channels: [chatroom], data: JSONText.text(of: content))
+    try PublishedEvent(name: name, channels: [chatroom], data: JSON.text(of: .object(content)))
   }
 }
 

@@ -1,4 +1,5 @@
 package import FerryCore
+import FerryRuntime
 
 /// One text frame of the socket, as either side receives it.
 package struct Frame: Sendable, Decodable {
@@ -70,7 +71,7 @@ package enum FrameText {
 
   /// A frame whose `data` is an object: what clients send, and errors.
   package static func object(_ event: String, _ data: JSONValue) -> String {
-    #"{"event":\#(JSONText.quoted(event)),"data":\#(JSONText.text(of: data))}"#
+    #"{"event":\#(JSONText.quoted(event)),"data":\#(JSON.text(of: data))}"#
   }
 
   /// The one server event whose `data` must be an object. Code null is how subscription failures are told.

@@ -32,13 +32,6 @@ package enum JSONText {
     bytes.append(UInt8(ascii: "\""))
   }
 
-  /// The same text as below, of what is written for every message.
-  package static func text(of value: JSONValue) -> String {
-    var json = JSONWriter()
-    json.sorted(value)
-    return json.text
-  }
-
   /// Any value as JSON text, names in order so that equal values give equal text.
   package static func text(of value: some Encodable) -> String {
     let encoder = JSONEncoder()
@@ -90,7 +83,7 @@ package enum FrameData: Hashable, Sendable, Decodable {
   package var string: String {
     switch self {
     case .text(let text): text
-    case .value(let value): JSONText.text(of: value)
+    case .value(let value): JSON.text(of: value)
     }
   }
 

@@ -15,6 +15,8 @@ struct FerryAttributes: Hashable, Sendable {
   var author: String?
   /// The display name of a participant.
   var display: String?
+  /// Of a participant: this is Ferry itself, and nobody for people to see.
+  var isOwn = false
   /// To the millisecond, which Twilio's own dates lack.
   var time: Timestamp?
   /// When it was written, of what is dated back.
@@ -51,6 +53,7 @@ struct FerryAttributes: Hashable, Sendable {
     key = field["key"]?.string
     author = field["author"]?.string
     display = field["name"]?.string
+    isOwn = field["own"]?.bool ?? false
     time = Self.timestamp(field["time"])
     sent = Self.timestamp(field["sent"])
     edited = Self.timestamp(field["edited"])
@@ -96,8 +99,8 @@ struct FerryAttributes: Hashable, Sendable {
     Self.write(time, as: "time", to: &json)
     Self.write(sent, as: "sent", to: &json)
     Self.write(edited, as: "edited", to: &json)
-    if isAction {
-      json.name("action")
+    for (name, flag) in [("own", isOwn), ("action", isAction)] where flag {
+      json.name(escaping: name)
       json.value(true)
     }
     json.member("system", system.map(Self.fitted))
@@ -115,7 +118,7 @@ struct FerryAttributes: Hashable, Sendable {
     json.end()
     let ours = "\"\(Self.name)\":\(json.text)}"
     guard !others.isEmpty else { return "{" + ours }
-    return JSONText.text(.object(others)).dropLast() + "," + ours
+    return JSON.text(of: .object(others)).dropLast() + "," + ours
   }
 
   private static func write(_ stamp: Stamp, to json: inout JSONWriter) {

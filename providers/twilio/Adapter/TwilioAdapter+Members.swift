@@ -41,10 +41,11 @@ extension TwilioAdapter: MembershipProvider, ReadingProvider {
   }
 
   func add(
-    _ identity: String, name: String, _ stamp: Stamp?, to channel: ChannelID
+    _ identity: String, name: String, _ stamp: Stamp?, isOwn: Bool = false, to channel: ChannelID
   ) async throws(FerryError) {
     var attributes = FerryAttributes()
     attributes.stamp = stamp
+    attributes.isOwn = isOwn
     attributes.display = name.isEmpty || name == identity ? nil : name
     let form: Form = [("Identity", identity), ("Attributes", attributes.text())]
     let url = api.url("Conversations", channel.rawValue, "Participants")

@@ -21,7 +21,7 @@ extension TwilioAdapter: TypingProvider {
 
   /// Makes Ferry's identity a participant, without which it neither hears nor shows typing.
   func join(_ channel: ChannelID) async throws(FerryError) {
-    try await add(settings.identity, name: "", nil, to: channel)
+    try await add(settings.identity, name: "", nil, isOwn: true, to: channel)
     await introduce()
   }
 

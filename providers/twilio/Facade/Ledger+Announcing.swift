@@ -73,7 +73,7 @@ extension Ledger {
     form.add("ParticipantSid", optional: try participant(of: message, extra, in: conversation))
     form.add("Attributes", extra.attributes)
     let media = self.media(of: message, extra)
-    if !media.isEmpty { form.add("Media", JSONText.text(.array(media.map(\.webhookJSON)))) }
+    if !media.isEmpty { form.add("Media", JSON.text(of: .array(media.map(\.webhookJSON)))) }
     return form
   }
 

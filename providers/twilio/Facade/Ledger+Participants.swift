@@ -30,7 +30,10 @@ extension Ledger {
     if let identity = participant.identity {
       let (user, isNew) = try user(makingIdentity: identity, in: conversation.service)
       if isNew, let origin { try announceNew(user, in: conversation.service, origin) }
-      try chat.join(Self.author(user, as: participant), ChannelID(conversation.room), by: .owner)
+      // A relay is one to hear typing, and no member for people to see.
+      if FerryAttributes(participant.attributes)?.isOwn != true {
+        try chat.join(Self.author(user, as: participant), ChannelID(conversation.room), by: .owner)
+      }
     }
     if let origin { try announce("onParticipantAdded", participant, of: conversation, origin) }
     return participant

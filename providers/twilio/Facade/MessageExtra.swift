@@ -40,7 +40,7 @@ struct MessageExtra: Sendable {
       let kept = JSONText.decode(Kept.self, from: text.utf8.dropFirst(Self.mark.utf8.count))
     else {
       isOurs = false
-      if let foreign = message.attributes { attributes = JSONText.text(foreign) }
+      if let foreign = message.attributes { attributes = JSON.text(of: foreign) }
       return
     }
     attributes = kept.attributes ?? "{}"

@@ -1,5 +1,6 @@
 import FerryChat
 import FerryCore
+import FerryRuntime
 import FerryTransport
 import FoundationEssentials
 
@@ -50,7 +51,7 @@ struct PageRequest: Sendable {
 
   private static func text(_ token: Token) -> String {
     let base64 = Data(
-      JSONText.text(token.after.map { ["after": .integer($0)] } ?? ["before": JSONValue(token.before)]).utf8
+      JSON.text(of: token.after.map { ["after": .integer($0)] } ?? ["before": JSONValue(token.before)]).utf8
     ).base64EncodedString()
     return "PT" + base64.replacing("+", with: "-").replacing("/", with: "_").replacing("=", with: "")
   }

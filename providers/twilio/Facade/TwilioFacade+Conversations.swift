@@ -1,5 +1,6 @@
 import FerryChat
 import FerryCore
+import FerryRuntime
 
 extension TwilioFacade {
   func makeConversation(_ call: Call) async throws -> JSONValue {
@@ -84,7 +85,7 @@ extension TwilioFacade {
           form.add("MessagingBinding.\(pascal(part))", optional: value.text)
         }
       } else if value.object != nil {
-        form.add(pascal(name), JSONText.text(value))
+        form.add(pascal(name), JSON.text(of: value))
       } else {
         form.add(pascal(name), optional: value.text)
       }

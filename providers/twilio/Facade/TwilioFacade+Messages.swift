@@ -1,5 +1,6 @@
 import FerryChat
 import FerryCore
+import FerryRuntime
 
 extension TwilioFacade {
   func post(to key: String, _ call: Call) async throws -> JSONValue {
@@ -17,7 +18,7 @@ extension TwilioFacade {
         form.add("Attributes", wanted.attributes ?? "{}")
         if let sid = wanted.mediaSID {
           let media = try ledger.unattachedMedia(sid, in: conversation.service)
-          form.add("Media", JSONText.text([media.item.webhookJSON]))
+          form.add("Media", JSON.text(of: [media.item.webhookJSON]))
         }
         return form
       })

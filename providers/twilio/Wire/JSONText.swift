@@ -11,12 +11,4 @@ enum JSONText {
   static func decode<Value: Decodable>(_ type: Value.Type, from bytes: some Sequence<UInt8>) -> Value? {
     try? JSON.decode(type, from: bytes)
   }
-
-  /// Without escapes for slashes and beyond ASCII, which Twilio takes for no JSON; names in order, so that equal values
-  /// give equal text.
-  static func text(_ value: JSONValue) -> String {
-    var json = JSONWriter()
-    json.sorted(value)
-    return json.text
-  }
 }

@@ -1,4 +1,5 @@
 package import FerryCore
+import FerryRuntime
 
 /// One binary message of the realtime socket: a line that names the protocol and the header's length, a JSON header,
 /// and a payload.
@@ -21,7 +22,7 @@ package struct TwilsockPacket: Hashable, Sendable {
   package init(header: JSONValue, json payload: JSONValue) {
     var members = header.object ?? [:]
     members["payload_type"] = "application/json"
-    self.init(header: .object(members), payload: Array(JSONText.text(payload).utf8))
+    self.init(header: .object(members), payload: Array(JSON.text(of: payload).utf8))
   }
 
   /// Throws `badData` for anything but a packet. A payload longer than `payload_size` says is taken whole.
@@ -50,7 +51,7 @@ package struct TwilsockPacket: Hashable, Sendable {
   package func encoded() -> [UInt8] {
     var members = header.object ?? [:]
     members["payload_size"] = .integer(Int64(payload.count))
-    let header = Array(JSONText.text(.object(members)).utf8)
+    let header = Array(JSON.text(of: .object(members)).utf8)
     return Array("\(Self.word) \(Self.version) \(header.count)\r\n".utf8) + header + [0x0d, 0x0a] + payload
   }
 
