@@ -105,7 +105,9 @@ let package = Package(
       dependencies: ["FerryCore", "FerryRuntime", "FerryStorage", "FerryHistory", "FerryTestKit"]),
     .testTarget(
       name: "LocalTests",
-      dependencies: ["FerryCore", "FerryRuntime", "FerryTransport", "FerryConfig", "FerryChat", "FerryTestKit", "LocalProvider"]),
+      dependencies: [
+        "FerryCore", "FerryRuntime", "FerryTransport", "FerryConfig", "FerryChat", "FerryTestKit", "LocalProvider",
+      ]),
     .testTarget(
       name: "PusherTests",
       dependencies: [

@@ -55,7 +55,7 @@ import Testing
           }
         }
       }
-      #expect(asked.count >= (page == "/chat" ? 20 : 3))
+      #expect(asked.count >= (page == "/chat" ? 14 : 3))
     }
   }
 
@@ -113,7 +113,25 @@ import Testing
     #expect(again.status == 304 && text(again).isEmpty)
     #expect(again.headers["Content-Security-Policy"] != nil)
     #expect(get("/chat/main.js", tag: "\"other\"")?.status == 200)
-    #expect(get("/chat/net.js")?.headers["ETag"] != tag)
+    #expect(get("/chat/menu.js")?.headers["ETag"] != tag)
+  }
+
+  @Test("what the chat page needs at once is one module, without imports and without a name that is there twice")
+  func bundle() throws {
+    let lines = text(get("/chat/main.js")).split(separator: "\n")
+    #expect(!lines.contains { $0.hasPrefix("import ") || $0.hasPrefix("import{") })
+    let words: Set<Substring> = ["export", "async", "function", "class", "const", "let"]
+    let names = lines.compactMap { line -> Substring? in
+      let parts = line.split { " ({=;".contains($0) }
+      guard let first = parts.first, words.contains(first) else { return nil }
+      return parts.first { !words.contains($0) }
+    }
+    for name in ["Api", "RoomView", "translate", "Timeline"] { #expect(names.contains(Substring(name))) }
+    for path in ["/chat/menu.js", "/chat/sign-in.js", "/chat/tray.js"] {
+      #expect(text(get(path)).contains("from './main.js'"), "\(path)")
+      #expect(!text(get(path)).contains("from './text.js'"), "\(path)")
+    }
+    #expect(get("/chat/text.js")?.status == 404)
   }
 
   @Test("a service whose apps write a message when somebody comes says so to its page")
