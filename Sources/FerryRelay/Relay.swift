@@ -243,10 +243,15 @@ package final class Relay: Sendable {
   ) async {
     let settings = settings
     let inbox = AccountInbox(account: name, relay: self, health: health, settings)
+    let keepsNothing = provider.capabilities.history == .none
     var backoff = Backoff(base: .seconds(1), limit: .seconds(60))
     while !Task.isCancelled {
       do throws(FerryError) {
         let cursors = try await settings.journal.cursors(of: name)
+        // Whatever is said from now on is to be heard, or told as a gap: also when the first to end is the relay.
+        for channel in channels where keepsNothing && cursors[channel] == nil {
+          try await settings.journal.move(to: nil, name, channel)
+        }
         let subscriptions = channels.map { channel in
           Subscription(channel: channel, cursor: cursors[channel]?.0, lastSeen: cursors[channel]?.1)
         }

@@ -31,7 +31,8 @@ struct Judgement: Sendable {
       } else if count[one.token] == 1, texts.joined(separator: "") != one.text, !excused(one),
         !(mayNote && texts.joined(separator: "").hasPrefix(one.text + "\n[a.png could not be copied: "))
       {
-        let what = "\(one.token) reads \(texts.joined(separator: "").prefix(120)) in \(texts.count) parts"
+        let what =
+          "\(one.token) reads \(texts.joined(separator: "").prefix(120)) in \(texts.count) parts, not \(one.text.suffix(40))"
         blame(one.isLong ? 9 : one.picture != nil ? 7 : 4, what)
       }
       if one.picture != nil, mayNote, shown.contains(where: { $0.text.contains("[a.png could not be copied: ") }) {

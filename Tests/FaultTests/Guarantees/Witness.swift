@@ -127,7 +127,8 @@ struct Witness: BatchingProvider, PreparingProvider, EditingProvider, DeletingPr
     guard let provider = inner as? any TypingProvider else { throw Self.missing("typing") }
     let now = ContinuousClock.now
     notes.withLock { notes in
-      if typing.on, let last = notes.typing[typing.by.id], now - last < .seconds(1) / haste - .milliseconds(50) {
+      // A busy machine may have held the one before back: what is not throttled at all comes at once.
+      if typing.on, let last = notes.typing[typing.by.id], now - last < .milliseconds(400) / haste {
         notes.hasty += 1
       }
       notes.typing[typing.by.id] = typing.on ? now : nil
