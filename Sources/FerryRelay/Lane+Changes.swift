@@ -16,10 +16,8 @@ extension Lane {
     }
     let known = Set(live.map(\.part))
     let parts = try await renderer.parts(of: message, from: delivery.source, known: known)
-    if let new = parts.first(where: { !known.contains($0.number) })?.message {
-      try await prepare(new)
-      try await journal.advance(settled: [], sending: [delivery.id])
-    }
+    if let new = parts.first(where: { !known.contains($0.number) })?.message { try await prepare(new) }
+    try await mark(delivery)
     // The revision is stored once all parts have it: until then the edit is not done, whatever interrupts it.
     var done: [Link] = []
     for part in parts {
@@ -106,7 +104,7 @@ extension Lane {
     if fallback == .note {
       let message = try await renderer.note(text, by: author, about: delivery.event, from: delivery.source)
       try await prepare(message)
-      try await journal.advance(settled: [], sending: [delivery.id])
+      try await mark(delivery)
       _ = try await postOrFind(message, mayHaveBeenSent: delivery.state == .sending)
       count(1)
     }
@@ -118,6 +116,7 @@ extension Lane {
       let copy = Membership(
         member: try await renderer.author(membership.member, at: delivery.source),
         stamp: Stamp(bridge: id.bridge, origin: delivery.source, id: MessageID(delivery.event.key.rawValue)))
+      try await mark(delivery)
       try await reach(isWriting: true) { () async throws(FerryError) in
         try await keeping.setMember(copy, of: id.destination.channel, present: present)
       }
@@ -152,6 +151,7 @@ extension Lane {
       let copy = Reaction(
         message: message, by: try await renderer.author(reaction.by, at: delivery.source), emoji: reaction.emoji,
         added: reaction.added, stamp: renderer.stamp(of: reaction.message, from: delivery.source))
+      try await mark(delivery)
       try await reach(isWriting: true) { () async throws(FerryError) in
         try await reacting.react(copy, in: id.destination.channel)
       }
@@ -159,6 +159,12 @@ extension Lane {
       count(1)
     }
     try await settle(delivery)
+  }
+
+  /// Before a change is sent: one that is broken off by the end of the relay may arrive late, and the next start waits
+  /// for that before it sends what came after it.
+  private func mark(_ delivery: Delivery) async throws(FerryError) {
+    try await journal.advance(settled: [], sending: [delivery.id])
   }
 
   private func settle(_ delivery: Delivery) async throws(FerryError) {

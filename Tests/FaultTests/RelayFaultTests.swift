@@ -128,6 +128,23 @@ private let slower = FerryError(.rateLimited, "Slower.", retry: .after(.millisec
     #expect(rig.texts(at: "here") == ["first"])
   }
 
+  /// Else a start after a sudden end would send the next change at once, and the broken-off one might arrive after it.
+  @Test func whatMayStillArriveIsMarkedAlsoWhenItIsAChange() async throws {
+    let rig = try Rig.pair()
+    try await rig.relaying { journal in
+      let id = rig["here"].say("frist", by: ann, in: Rig.room)
+      await rig.wait(for: 1, at: "there")
+      rig["there"].pause()
+      rig["here"].change(id, to: "first", in: Rig.room)
+      let lane = LaneID(bridge: "pair", destination: Address(account: "there", channel: Rig.room))
+      while try await journal.open(lane, limit: 1).first?.state != .sending {
+        try await SystemClock().sleep(for: .milliseconds(5))
+      }
+      rig["there"].pause(false)
+      await rig.wait(for: ["first"], at: "there")
+    }
+  }
+
   /// Each of its messages goes by itself then, and what is behind them waits.
   @Test func aBatchThatIsRefusedIsNotOvertaken() async throws {
     let rig = try Rig.pair(there: MemoryProvider { $0.batch = 4 })
