@@ -15,6 +15,8 @@ SPEED := Tests/browser/test_speed.py
 BROWSER_TESTS = .venv/bin/python -m pytest -n 3 Tests/browser --ignore $(SPEED) && .venv/bin/python -m pytest $(SPEED)
 # Fast tests: no killing, no built commands, no foreign clients.
 QUICK := --skip '^FaultTests\.' --skip '^CommandTests\.'
+# No built commands, no foreign clients.
+SANITIZED := --skip '^CommandTests\.' --skip '^SoundnessTests\.'
 
 help: ## Say what can be made
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -53,15 +55,16 @@ fault: setup ## Inject more than 10,000 faults and write Guarantees.md
 	FERRY_SEEDS=5000 FERRY_GUARANTEES='$(CURDIR)/Guarantees.md' $(WIDTH) \
 	  swift test --skip-build --filter '^FaultTests\.'
 
-soak: setup ## Send a million messages through a relay, or FERRY_SOAK of them
+soak: ## Send a million messages through a relay, or FERRY_SOAK of them
+	@tools/setup packages soak
 	swift build $(RELEASE) --product ferry
 	swift build --build-tests
 	FERRY_BIN='$(CURDIR)/.build/release/ferry' FERRY_SOAK=$${FERRY_SOAK:-1000000} swift test --skip-build --filter SoakTests
 
-sanitize: setup ## Run the unit and contract tests under the thread and address sanitizers
-	$(WIDTH) swift test --sanitize=thread -Xswiftc -DTSAN --scratch-path .build-tsan $(QUICK) --skip '^SoundnessTests\.'
+sanitize: setup ## Run the unit, contract and fault tests under the thread and address sanitizers
+	$(WIDTH) swift test --sanitize=thread -Xswiftc -DTSAN --scratch-path .build-tsan $(SANITIZED)
 	LSAN_OPTIONS=suppressions=tools/leaks.txt:print_suppressions=0 $(WIDTH) \
-	  swift test --sanitize=address --scratch-path .build-asan $(QUICK) --skip '^SoundnessTests\.'
+	  swift test --sanitize=address --scratch-path .build-asan $(SANITIZED)
 
 bench: setup ## Measure; prints JSON
 	swift build $(RELEASE) --product ferry
