@@ -28,8 +28,6 @@ struct Lane: Sendable {
 
   /// Deliveries read from the journal at a time.
   private static let window = 512
-  /// After so many attempts, which take half a minute at most, a message goes without an attachment that cannot be had.
-  private static let attachmentAttempts = 8
 
   /// The lane cannot go on now; it tries again after `delay`.
   struct Pause: Error {
@@ -248,10 +246,9 @@ struct Lane: Sendable {
   /// A message in one or more parts. A part is stored as soon as it is sent, so that after a restart only the first
   /// that has no link is in doubt.
   private func post(_ message: Message, _ delivery: Delivery) async throws(FerryError) {
-    let patient = delivery.attempts < Self.attachmentAttempts
     let done = try await journal.links(id.bridge, delivery.source, message.id, to: id.destination)
     let known = Set(done.map(\.part))
-    let parts = try await renderer.parts(of: message, from: delivery.source, known: known, patient: patient)
+    let parts = try await renderer.parts(of: message, from: delivery.source, known: known, attempts: delivery.attempts)
     if let first = parts.first?.message { try await prepare(first) }
     try await journal.advance(settled: [], sending: [delivery.id])
     var links = done

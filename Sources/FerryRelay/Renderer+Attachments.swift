@@ -17,19 +17,29 @@ extension Renderer {
   /// Numbers of parts that are attachments lie above all numbers of texts.
   private static let firstApart = 1 << 20
 
+  /// After so many attempts a message goes without an attachment that cannot be had: half a minute at most.
+  private static let fetches = 8
+  /// The same for one that its destination does not take: it is mostly the whole service that is away, and then nothing is
+  /// gained by a note. Some twenty minutes.
+  private static let uploads = 40
+
+  /// `attempts` have been made before.
   func cargo(
-    of message: Message, from source: Address, known: Set<Int>, patient: Bool
+    of message: Message, from source: Address, known: Set<Int>, attempts: Int
   ) async throws(FerryError) -> Cargo {
     guard bridge.mirror.contains(.images) else {
       return Cargo(notes: message.attachments.map { "[\($0.name)]" })
     }
     var cargo = Cargo()
     for attachment in message.attachments {
+      var most = Self.fetches
       do throws(FerryError) {
-        try await load(attachment, from: source, known: known, into: &cargo)
+        let file = try await fetch(attachment, from: source)
+        most = Self.uploads
+        try await load(attachment, file, known: known, into: &cargo)
       } catch {
         if error.code == .storage || error.code == .cancelled { throw error }
-        if patient, error.retry != .never { throw error }
+        if attempts < most, error.retry != .never { throw error }
         logger.warning("\(lane): attachment of \(message.id) not carried: \(error)")
         cargo.notes.append("[\(attachment.name) could not be copied: \(error.message)]")
       }
@@ -37,9 +47,7 @@ extension Renderer {
     return cargo
   }
 
-  private func load(
-    _ attachment: Attachment, from source: Address, known: Set<Int>, into cargo: inout Cargo
-  ) async throws(FerryError) {
+  private func fetch(_ attachment: Attachment, from source: Address) async throws(FerryError) -> Spool.File {
     guard let provider = sources[source.account] else {
       throw FerryError(.internal, "The account \(source.account) is no longer configured.")
     }
@@ -47,6 +55,12 @@ extension Renderer {
     let file = try await spool.store(bytes, declaredType: attachment.mediaType)
     try await spool.trim { sha256 async throws(FerryError) in try await journal.isServed(sha256: sha256) }
     Failpoint.afterFetch.pass()
+    return file
+  }
+
+  private func load(
+    _ attachment: Attachment, _ file: Spool.File, known: Set<Int>, into cargo: inout Cargo
+  ) async throws(FerryError) {
     switch MessageLayout(limits).place(ofSize: file.size, inline: cargo.inline.count) {
     case .link:
       let size = limits.attachments == .none ? "" : " (\(file.size) bytes)"

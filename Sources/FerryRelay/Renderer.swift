@@ -29,12 +29,12 @@ struct Renderer: Sendable {
 
   /// The parts of a message, each ready to send. Their keys are the same whenever this is called.
   ///
-  /// `known` are the parts that the destination has: what travels apart is not uploaded again. `patient` lets a failed
-  /// attachment throw while a retry may mend it; otherwise the text goes without it (G7).
+  /// `known` are the parts that the destination has: what travels apart is not uploaded again. A failed attachment
+  /// throws while a retry may mend it; after many `attempts` the text goes without it (G7).
   func parts(
-    of message: Message, from source: Address, known: Set<Int> = [], patient: Bool = false
+    of message: Message, from source: Address, known: Set<Int>, attempts: Int
   ) async throws(FerryError) -> [Part] {
-    let cargo = try await cargo(of: message, from: source, known: known, patient: patient)
+    let cargo = try await cargo(of: message, from: source, known: known, attempts: attempts)
     let text = MessageLayout.text(body(message, from: source), notes: cargo.notes)
     var replyTo: MessageID?
     if let original = message.replyTo {

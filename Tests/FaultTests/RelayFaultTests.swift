@@ -262,6 +262,18 @@ private let slower = FerryError(.rateLimited, "Slower.", retry: .after(.millisec
     #expect(messages[1].attachments.map(\.sha256) == [Crypto.hex(Crypto.digest(.sha256, of: [1, 2, 3]))])
   }
 
+  /// A note in its place would stay for good, and tell of an outage that is over.
+  @Test func anAttachmentWaitsForADestinationThatIsAwayForLong() async throws {
+    let rig = try Rig.pair()
+    let image = Attachment(name: "a.png", mediaType: "image/png", reference: rig["here"].store([7]))
+    rig["there"].failNext(12, .upload, with: down)
+    try await rig.relaying { _ in
+      rig["here"].say("look", by: ann, in: Rig.room, attachments: [image])
+      await rig.wait(for: ["look"], at: "there")
+    }
+    #expect(rig["there"].messages(in: Rig.room).first?.attachments.count == 1)
+  }
+
   @Test func whatCannotTravelWithTheTextTravelsApartAndStaysWhereItIs() async throws {
     let rig = try Rig.pair(
       there: MemoryProvider {

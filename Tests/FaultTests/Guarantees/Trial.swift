@@ -242,10 +242,11 @@ private actor TrialRun {
         }
       }
       let notes = stage.notes[index].withLock { $0 }
-      tally[6] += notes.typing.count + notes.hasty
+      let hasty = notes.hasty.values.reduce(0, +)
+      tally[6] += notes.typing.count + hasty
       tally[9] += notes.breaches
       if index == 0 { tally[8] += strangers }
-      if tally[6] > 0 { outcome.remarks.append("typing: \(notes.typing.count) kept on, \(notes.hasty) hasty") }
+      if tally[6] > 0 { outcome.remarks.append("typing: \(notes.typing.count) kept on, \(hasty) hasty") }
       if notes.breaches > 0 { outcome.remarks.append("limits broken \(notes.breaches) times") }
       outcome.tallies.append(tally)
     }

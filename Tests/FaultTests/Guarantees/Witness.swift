@@ -19,8 +19,9 @@ struct Witness: BatchingProvider, PreparingProvider, EditingProvider, DeletingPr
     var done = 0
     /// A limit that was exceeded, or a request to wait that was not heeded.
     var breaches = 0
-    /// Typing that was begun or renewed too often.
-    var hasty = 0
+    /// Typing that was begun or renewed too often, by person. Each message of theirs allows for one: who goes on typing
+    /// after a message is told of at once, which may be before the message.
+    var hasty: [UserID: Int] = [:]
     /// Who is shown as typing, and since when.
     var typing: [UserID: ContinuousClock.Instant] = [:]
     var notBefore: ContinuousClock.Instant?
@@ -66,7 +67,10 @@ struct Witness: BatchingProvider, PreparingProvider, EditingProvider, DeletingPr
       notes.breaches += tooLong
       if let until = notes.notBefore, now < until { notes.breaches += 1 }
       notes.notBefore = nil
-      for message in messages { notes.typing[message.author.id] = nil }
+      for message in messages {
+        notes.typing[message.author.id] = nil
+        if let count = notes.hasty[message.author.id] { notes.hasty[message.author.id] = max(0, count - 1) }
+      }
     }
     do throws(FerryError) {
       return try await body()
@@ -129,7 +133,7 @@ struct Witness: BatchingProvider, PreparingProvider, EditingProvider, DeletingPr
     notes.withLock { notes in
       // A busy machine may have held the one before back: what is not throttled at all comes at once.
       if typing.on, let last = notes.typing[typing.by.id], now - last < .milliseconds(400) / haste {
-        notes.hasty += 1
+        notes.hasty[typing.by.id, default: 0] += 1
       }
       notes.typing[typing.by.id] = typing.on ? now : nil
     }
