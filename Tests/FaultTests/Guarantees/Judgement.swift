@@ -29,18 +29,20 @@ struct Judgement: Sendable {
       if texts.isEmpty {
         if !excused(one) { lost.append(one.token) }
       } else if count[one.token] == 1, texts.joined(separator: "") != one.text, !excused(one),
-        !(mayNote && texts.joined(separator: "").hasPrefix(one.text + "\n[a.png could not be copied: "))
+        !(mayNote && texts.joined(separator: "").hasPrefix(one.text + "\n[")
+          && Self.isNote(texts.joined(separator: "")))
       {
         let what =
           "\(one.token) reads \(texts.joined(separator: "").prefix(120)) in \(texts.count) parts, not \(one.text.suffix(40))"
         blame(one.isLong ? 9 : one.picture != nil ? 7 : 4, what)
       }
-      if one.picture != nil, mayNote, shown.contains(where: { $0.text.contains("[a.png could not be copied: ") }) {
-        continue
-      }
+      if one.picture != nil, mayNote, shown.contains(where: { Self.isNote($0.text) }) { continue }
       if let picture = one.picture, !texts.isEmpty, !excused(one) {
         let there = shown.reduce(0) { $0 + $1.pictures.count { $0 == picture } }
-        if there == 0 { blame(7, "the picture of \(one.token) is missing") }
+        if there == 0 {
+          blame(
+            7, "the picture of \(one.token) is missing: \(shown.map { "\($0.text.prefix(80)) \($0.pictures.count)" })")
+        }
         if there > 1 { blame(2, "the picture of \(one.token) is there \(there) times") }
       }
     }
@@ -50,6 +52,9 @@ struct Judgement: Sendable {
     judgeNatives(said.filter { $0.side == destination }, Self.groups(shown, of: destination))
     for one in shown where one.text.contains("intruder") { blame(8, "a stranger wrote \(one.text.prefix(40))") }
   }
+
+  /// What stands in a picture's place. Some services tell no name of it but its file's.
+  private static func isNote(_ text: String) -> Bool { text.contains(" could not be copied: ") }
 
   private mutating func judgeOrder(_ groups: [Group]) {
     var last = ""
