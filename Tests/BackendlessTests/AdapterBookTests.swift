@@ -123,6 +123,17 @@ import Testing
     #expect(message.revision == edited.revision + 1)
   }
 
+  @Test func `an edit in the second of one that was accepted before a restart is news`() {
+    var edited = said("two", updated: 1_796_022_763_000).message
+    edited.edited = Timestamp(milliseconds: 1_796_022_763_345)
+    edited.revision = 1_796_022_763_345
+    var book = ChannelBook(recent: [KnownMessage(id: "A", message: edited)])
+    let kind = book.observe(said("three", updated: 1_796_022_763_000), .listedAsChanged(asOf: book.mark))
+    #expect(text(kind) == "edited three")
+    guard case .edited(let message)? = kind else { return }
+    #expect(message.revision > edited.revision)
+  }
+
   @Test func `what was cut off between a change and its message is told of all the same`() {
     let changed = said("two", updated: 1_796_022_763_000)
     let cut = Event(

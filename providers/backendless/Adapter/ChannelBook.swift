@@ -49,11 +49,14 @@ struct ChannelBook: Sendable {
         continue
       }
       let isRow = message.attributes?["created"]?.integer != nil
+      // The service tells of changes in whole seconds, and an edit's own time may be finer: another edit in the same
+      // second is no older.
+      let updated = (message.edited?.milliseconds ?? 0) / 1000 * 1000
       note(
         item.id,
         Known(
-          content: Self.content(message), updated: message.edited?.milliseconds ?? 0, revision: message.revision,
-          isRow: isRow, isPosted: item.isPosted, step: 0))
+          content: Self.content(message), updated: updated, revision: message.revision, isRow: isRow,
+          isPosted: item.isPosted, step: 0))
     }
   }
 
