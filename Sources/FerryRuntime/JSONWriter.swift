@@ -123,6 +123,15 @@ package struct JSONWriter: Sendable {
     self.value(value)
   }
 
+  /// As `Author`'s `Codable` writes it.
+  package mutating func value(_ author: Author) {
+    begin()
+    member("id", author.id.rawValue)
+    member("name", author.name)
+    member("avatar", author.avatar)
+    end()
+  }
+
   /// As `Stamp`'s `Codable` writes it.
   package mutating func value(_ stamp: Stamp) {
     begin()
