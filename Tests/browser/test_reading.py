@@ -344,6 +344,24 @@ def test_joins_and_leaves_are_noticed(people, service, room):
     expect(page.locator(".notice").last).to_have_text("Ada Lovelace left")
 
 
+def test_who_comes_while_the_members_are_on_their_way_is_one_of_them(people, service, room):
+    service.post(room, "hello")
+    page = people.page()
+    held = []
+    page.route(re.compile(r"/members(\?|$)"), lambda route: held.append((route, route.fetch())))
+    page.goto(people.url(room))
+    eventually(page, lambda: held, "the question for the members")
+    service.join(room, "grace", "Grace Hopper")
+    expect(page.locator(".notice")).to_have_text("Grace Hopper joined")
+    with page.expect_response(re.compile("/reads")):
+        for route, answer in held:
+            route.fulfill(response=answer)
+    # bob, who looks, and grace.
+    line = page.locator(".typing")
+    expect(line).to_have_text("2 members")
+    stays(page, lambda: line.inner_text() == "2 members")
+
+
 def test_the_list_of_rooms_follows_what_happens(people, service, room):
     page = people.enter(room)
     service.post(f"{room}-b", "psst", by="grace")

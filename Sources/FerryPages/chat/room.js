@@ -19,6 +19,8 @@ export class RoomView {
   isLoading = false;
   round = 0;
   #later = [];
+  /** Who has come and gone since the members were asked for, until they are here. */
+  #comings;
   #typers = new Map();
   #originals = new Map();
 
@@ -143,6 +145,7 @@ export class RoomView {
 
   async #join(round) {
     const { id } = this;
+    const comings = this.#comings = [];
     // A room that is not there yet has nobody in it.
     let { members } = await this.api.members(id).catch(() => ({ members: [] }));
     if (!members.some((member) => member.id === this.me.id)) {
@@ -152,6 +155,8 @@ export class RoomView {
     const { reads } = await this.api.reads(id);
     if (round !== this.round) return;
     this.members = new Map(members.map((member) => [member.id, member]));
+    for (const event of comings) this.#setMember(event);
+    this.#comings = undefined;
     for (const { by, id: upTo, state } of reads) if (by) this.timeline.marked(by.id, upTo, state);
     this.log.updateAll();
     this.app.composer.membersChanged();
@@ -277,10 +282,16 @@ export class RoomView {
     this.showChip();
   }
 
-  #memberChanged({ kind, by, time }) {
-    const isNew = kind === 'join' && !this.members.has(by.id);
+  #setMember({ kind, by }) {
     if (kind === 'join') this.members.set(by.id, by);
     else this.members.delete(by.id);
+  }
+
+  #memberChanged(event) {
+    const { kind, by, time } = event;
+    const isNew = kind === 'join' && !this.members.has(by.id);
+    this.#setMember(event);
+    this.#comings?.push(event);
     if (kind === 'leave') this.#typingEnded(by.id);
     if (by.id !== this.me.id && (isNew || kind === 'leave')) {
       this.timeline.notice({ kind: kind === 'join' ? 'joined' : 'left', by }, time);
