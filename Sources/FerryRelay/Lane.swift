@@ -60,6 +60,7 @@ struct Lane: Sendable {
         if health.isSending { logger.warning("\(id) waits \(delay.milliseconds) ms: \(failure)") }
         metrics.add(to: "ferry_lane_pauses_total", ["lane": id.description, "reason": failure.code.label])
         health.pauses(id, for: delay)
+        renderer.patience.waits(delay)
         await stop.sleep(for: delay, on: clock)
       }
     }
@@ -248,7 +249,7 @@ struct Lane: Sendable {
   private func post(_ message: Message, _ delivery: Delivery) async throws(FerryError) {
     let done = try await journal.links(id.bridge, delivery.source, message.id, to: id.destination)
     let known = Set(done.map(\.part))
-    let parts = try await renderer.parts(of: message, from: delivery.source, known: known, attempts: delivery.attempts)
+    let parts = try await renderer.parts(of: message, from: delivery.source, known: known)
     if let first = parts.first?.message { try await prepare(first) }
     try await journal.advance(settled: [], sending: [delivery.id])
     var links = done

@@ -17,29 +17,26 @@ extension Renderer {
   /// Numbers of parts that are attachments lie above all numbers of texts.
   private static let firstApart = 1 << 20
 
-  /// After so many attempts a message goes without an attachment that cannot be had: half a minute at most.
-  private static let fetches = 8
+  /// After so much waiting a message goes without an attachment that cannot be had: its text is worth more by then.
+  private static let fetching = Duration.seconds(120)
   /// The same for one that its destination does not take: it is mostly the whole service that is away, and then nothing is
-  /// gained by a note. Some twenty minutes.
-  private static let uploads = 40
+  /// gained by a note.
+  private static let uploading = Duration.seconds(20 * 60)
 
-  /// `attempts` have been made before.
-  func cargo(
-    of message: Message, from source: Address, known: Set<Int>, attempts: Int
-  ) async throws(FerryError) -> Cargo {
+  func cargo(of message: Message, from source: Address, known: Set<Int>) async throws(FerryError) -> Cargo {
     guard bridge.mirror.contains(.images) else {
       return Cargo(notes: message.attachments.map { "[\($0.name)]" })
     }
     var cargo = Cargo()
-    for attachment in message.attachments {
-      var most = Self.fetches
+    for (index, attachment) in message.attachments.enumerated() {
+      var limit = Self.fetching
       do throws(FerryError) {
         let file = try await fetch(attachment, from: source)
-        most = Self.uploads
+        limit = Self.uploading
         try await load(attachment, file, known: known, into: &cargo)
       } catch {
         if error.code == .storage || error.code == .cancelled { throw error }
-        if attempts < most, error.retry != .never { throw error }
+        if error.retry != .never, !patience.isOver(after: limit, index, of: message.id) { throw error }
         logger.warning("\(lane): attachment of \(message.id) not carried: \(error)")
         cargo.notes.append("[\(attachment.name) could not be copied: \(error.message)]")
       }

@@ -15,6 +15,7 @@ struct Renderer: Sendable {
   let identities: Identities
   let names: AuthorNames
   let logger: Logger
+  let patience = Patience()
 
   var limits: Capabilities { destination.capabilities }
 
@@ -30,11 +31,11 @@ struct Renderer: Sendable {
   /// The parts of a message, each ready to send. Their keys are the same whenever this is called.
   ///
   /// `known` are the parts that the destination has: what travels apart is not uploaded again. A failed attachment
-  /// throws while a retry may mend it; after many `attempts` the text goes without it (G7).
+  /// throws while a retry may mend it; after long waiting the text goes without it (G7).
   func parts(
-    of message: Message, from source: Address, known: Set<Int>, attempts: Int
+    of message: Message, from source: Address, known: Set<Int>
   ) async throws(FerryError) -> [Part] {
-    let cargo = try await cargo(of: message, from: source, known: known, attempts: attempts)
+    let cargo = try await cargo(of: message, from: source, known: known)
     let text = MessageLayout.text(body(message, from: source), notes: cargo.notes)
     var replyTo: MessageID?
     if let original = message.replyTo {

@@ -66,9 +66,11 @@ extension MemoryProvider: ChatProvider {
   }
 
   package func attachment(_ reference: AttachmentReference) async throws(FerryError) -> ByteStream {
-    try checkCredentials()
-    guard case .provider(let name) = reference, let bytes = state.value.files[name] else {
-      throw FerryError(.notFound, "There is no such file.")
+    let bytes = try await perform(.fetch) { state throws(FerryError) -> [UInt8] in
+      guard case .provider(let name) = reference, let bytes = state.files[name] else {
+        throw FerryError(.notFound, "There is no such file.")
+      }
+      return bytes
     }
     let pieces = Locked(
       stride(from: 0, to: bytes.count, by: 64 << 10).map { bytes[$0..<min($0 + 64 << 10, bytes.count)] })

@@ -8,7 +8,7 @@ package final class MemoryProvider: Sendable {
   /// What a fault is meant for.
   package enum Write: Sendable, Hashable, CaseIterable {
     /// Several posts in one are a `batch`, and a `post` as well.
-    case post, batch, edit, delete, typing, upload, member, mark, react, find, history, past
+    case post, batch, edit, delete, typing, fetch, upload, member, mark, react, find, history, past
   }
 
   struct Fault: Sendable {
@@ -87,8 +87,10 @@ package final class MemoryProvider: Sendable {
   ) {
     var error = error
     if afterActing { error.didNotAct = false }
-    let fault = Fault(write: write, error: error, afterActing: afterActing, after: after)
-    state.update { $0.faults += Array(repeating: fault, count: count) }
+    let faults = (0..<count).map { number in
+      Fault(write: write, error: error, afterActing: afterActing, after: number == 0 ? after : 0)
+    }
+    state.update { $0.faults += faults }
   }
 
   /// No further use fails.

@@ -274,6 +274,31 @@ private let slower = FerryError(.rateLimited, "Slower.", retry: .after(.millisec
     #expect(rig["there"].messages(in: Rig.room).first?.attachments.count == 1)
   }
 
+  /// Failures of the send itself use up nothing of what its attachment may still need.
+  @Test func anAttachmentIsWaitedForAfterItsMessageFailedOften() async throws {
+    let rig = try Rig.pair()
+    let image = Attachment(name: "a.png", mediaType: "image/png", reference: rig["here"].store([7]))
+    rig["there"].failNext(12, .post, with: down)
+    rig["here"].failNext(3, .fetch, with: down, after: 12)
+    try await rig.relaying { _ in
+      rig["here"].say("look", by: ann, in: Rig.room, attachments: [image])
+      await rig.wait(for: ["look"], at: "there")
+    }
+    #expect(rig["there"].messages(in: Rig.room).first?.attachments.count == 1)
+  }
+
+  @Test func anAttachmentThatFailsForLongLeavesTheTextWithANote() async throws {
+    let rig = try Rig.pair()
+    let image = Attachment(name: "cat.png", mediaType: "image/png", reference: rig["here"].store([7]))
+    rig["here"].failNext(10_000, .fetch, with: down)
+    try await rig.relaying { _ in
+      rig["here"].say("look", by: ann, in: Rig.room, attachments: [image])
+      await rig.wait(for: 1, at: "there")
+    }
+    #expect(rig["there"].messages(in: Rig.room)[0].text.hasPrefix("look\n[cat.png could not be copied: "))
+    #expect(rig["here"].calls(.fetch) > 6)
+  }
+
   @Test func whatCannotTravelWithTheTextTravelsApartAndStaysWhereItIs() async throws {
     let rig = try Rig.pair(
       there: MemoryProvider {

@@ -9,11 +9,10 @@ struct Judgement: Sendable {
   var isClean: Bool { broken.isEmpty }
 
   /// `gaps` are the times in which the source could not be heard and keeps nothing: reported, so not lost. `dead` counts
-  /// the deliveries to this side that wait for a person. With `mayNote` a picture may be a note in its message (G7): its source was
-  /// away for as long as the relay waits for one.
+  /// the deliveries to this side that wait for a person.
   init(
     _ said: [Conversation.Said], from source: Int, to destination: Int, shown: [ShownMessage],
-    gaps: [ClosedRange<Timestamp>], dead: Int, mayNote: Bool
+    gaps: [ClosedRange<Timestamp>], dead: Int
   ) {
     let excused = { (one: Conversation.Said) in one.times.contains { time in gaps.contains { $0.overlaps(time) } } }
     let groups = Self.groups(shown, of: source)
@@ -28,15 +27,11 @@ struct Judgement: Sendable {
       }
       if texts.isEmpty {
         if !excused(one) { lost.append(one.token) }
-      } else if count[one.token] == 1, texts.joined(separator: "") != one.text, !excused(one),
-        !(mayNote && texts.joined(separator: "").hasPrefix(one.text + "\n[")
-          && Self.isNote(texts.joined(separator: "")))
-      {
+      } else if count[one.token] == 1, texts.joined(separator: "") != one.text, !excused(one) {
         let what =
           "\(one.token) reads \(texts.joined(separator: "").prefix(120)) in \(texts.count) parts, not \(one.text.suffix(40))"
         blame(one.isLong ? 9 : one.picture != nil ? 7 : 4, what)
       }
-      if one.picture != nil, mayNote, shown.contains(where: { Self.isNote($0.text) }) { continue }
       if let picture = one.picture, !texts.isEmpty, !excused(one) {
         let there = shown.reduce(0) { $0 + $1.pictures.count { $0 == picture } }
         if there == 0 {
@@ -52,9 +47,6 @@ struct Judgement: Sendable {
     judgeNatives(said.filter { $0.side == destination }, Self.groups(shown, of: destination))
     for one in shown where one.text.contains("intruder") { blame(8, "a stranger wrote \(one.text.prefix(40))") }
   }
-
-  /// What stands in a picture's place. Some services tell no name of it but its file's.
-  private static func isNote(_ text: String) -> Bool { text.contains(" could not be copied: ") }
 
   private mutating func judgeOrder(_ groups: [Group]) {
     var last = ""

@@ -194,7 +194,7 @@ private actor TrialRun {
       found.append(
         Judgement(
           said, from: source, to: destination, shown: try await stage.places[destination].shown(),
-          gaps: gaps, dead: Int(lane?["dead"]?.integer ?? 0), mayNote: trial.fault.isLong))
+          gaps: gaps, dead: Int(lane?["dead"]?.integer ?? 0)))
     }
     return found
   }
