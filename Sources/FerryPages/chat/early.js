@@ -11,7 +11,5 @@
     const answer = fetch(url, { headers: { Authorization: `Bearer ${token}` }, cache: 'no-store' });
     answer.catch(() => {});
     window.early = { url, token, answer };
-    // The first of these takes long, and this is when there is time.
-    new Intl.DateTimeFormat(navigator.language, { hour: 'numeric' }).format();
   }
 }

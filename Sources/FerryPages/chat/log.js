@@ -58,7 +58,8 @@ export class Log {
     this.sticks = true;
     this.#anchor = undefined;
     this.#around = AROUND_AT_FIRST;
-    this.draw();
+    if (rows.length > 0) this.draw();
+    else this.#schedule();
   }
 
   /** The rows are the same array with some more, or fewer. */

@@ -7,7 +7,7 @@ import { Composer } from './composer.js';
 import { Attachments } from './row.js';
 import { Announcer, isLooking, showTitle } from './reading.js';
 import { Actions } from './actions.js';
-import { Names, isVisible, extraStyles } from './text.js';
+import { Names, isVisible, extraStyles, later } from './text.js';
 import { t, translate } from './words.js';
 
 const page = document.body;
@@ -45,15 +45,20 @@ async function start({ name, token, room }) {
   const opening = api.opened(room, PAGE);
   const listing = api.rooms();
   listing.catch(() => {});
-  $('#app').hidden = false;
+  // What is here in a moment needs no frame of its own that says it is loading.
+  const showing = setTimeout(() => $('#app').hidden = false, 100);
   try {
     // Where the room alone cannot be read, it says so itself.
     const page = await opening.catch((error) => error.status === 401 ? Promise.reject(error) : undefined);
     // Of a room that is not there yet nobody is told who they are.
     const user = page?.title === undefined ? (await listing).user : page.user;
+    clearTimeout(showing);
+    $('#app').hidden = false;
     if (user) api.me.id = user;
-    sessionStorage.setItem('ferry.token', token);
-    localStorage.setItem('ferry.name', name);
+    later(() => {
+      sessionStorage.setItem('ferry.token', token);
+      localStorage.setItem('ferry.name', name);
+    });
     const app = new App(api);
     api.onUnauthorized = () => {
       app.live.stop();
@@ -63,9 +68,18 @@ async function start({ name, token, room }) {
     app.begin(room, listing, opening);
   } catch (error) {
     if (!(error instanceof ApiError)) throw error;
+    clearTimeout(showing);
     const isWrong = error.status === 401;
     signIn({ name, room, token: isWrong ? '' : token }, t(isWrong ? 'wrongToken' : 'noServer'));
   }
+}
+
+/** The room to return to: by this address, or without one. */
+function remember(room) {
+  localStorage.setItem('ferry.room', room);
+  const query = new URLSearchParams(location.search);
+  query.set('room', room);
+  history.replaceState(null, '', `?${query}`);
 }
 
 // MARK: The page
@@ -126,10 +140,7 @@ class App {
   #reload() { this.begin(this.room.id, this.api.rooms()); }
 
   open(id, opening) {
-    localStorage.setItem('ferry.room', id);
-    const query = new URLSearchParams(location.search);
-    query.set('room', id);
-    history.replaceState(null, '', `?${query}`);
+    later(() => remember(id));
     this.composer.stopTyping();
     this.search?.close();
     // Before the room, which measures what it draws.
@@ -139,7 +150,7 @@ class App {
     this.composer.open(id);
     // Not on a phone, where it calls up the keyboard, nor in a frame, which has neighbours.
     if (window.top === window && !this.composer.isCoarse) this.composer.focus();
-    this.#showTitle();
+    later(() => this.#showTitle());
   }
 
   async #make(name) {

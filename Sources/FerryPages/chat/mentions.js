@@ -3,7 +3,13 @@
 import { h } from './text.js';
 import { t, lang } from './words.js';
 
-const collator = new Intl.Collator(lang, { sensitivity: 'base' });
+let collator;
+
+/** By the reader's alphabet. */
+function compare(a, b) {
+  collator ??= new Intl.Collator(lang, { sensitivity: 'base' });
+  return collator.compare(a, b);
+}
 
 export class Completion {
   #active = 0;
@@ -53,7 +59,7 @@ export class Completion {
       if (level !== undefined) found.push({ ...member, level });
     }
     return found.sort((a, b) =>
-      a.level - b.level || Math.sign(rank(a.id) - rank(b.id)) || collator.compare(a.name, b.name)).slice(0, 50);
+      a.level - b.level || Math.sign(rank(a.id) - rank(b.id)) || compare(a.name, b.name)).slice(0, 50);
   }
 
   #show(names) {

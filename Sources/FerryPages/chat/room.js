@@ -6,7 +6,7 @@ import { Log } from './log.js';
 import { RowDrawer } from './row.js';
 import { Outbox, Wishes } from './outbox.js';
 import { Reading } from './reading.js';
-import { plain } from './text.js';
+import { plain, paintsNow } from './text.js';
 import { t } from './words.js';
 
 export const PAGE = 50;
@@ -130,10 +130,12 @@ export class RoomView {
       this.overlay.hidden = true;
       if (first) this.log.reveal(first, 1 / 3);
       else this.log.toBottom();
+      paintsNow();
       this.page.dispatchEvent(new CustomEvent('opened'));
       await this.#join(round);
     } catch (error) {
       if (round !== this.round) return;
+      paintsNow();
       if (!(error instanceof ApiError)) throw error;
       this.#overlay(t('loadFailed'), true);
     } finally {
@@ -338,9 +340,10 @@ export class RoomView {
 
   showChip() {
     const view = this.log.scroller;
-    const isFar = view.scrollHeight - view.scrollTop > view.clientHeight * 3;
+    // Asked for last, for the answer takes a layout.
+    const isFar = () => view.scrollHeight - view.scrollTop > view.clientHeight * 3;
     const count = this.missed.length;
-    this.chip.hidden = !this.overlay.hidden || !(count > 0 || this.timeline.hasNewer || isFar);
+    this.chip.hidden = !this.overlay.hidden || !(count > 0 || this.timeline.hasNewer || isFar());
     const text = count > 0 ? t('newMessages', count) : t('toLatest');
     if (this.chip.textContent !== text) this.chip.textContent = text;
   }

@@ -1,6 +1,6 @@
 // The list of rooms, with what was said last and how much is unread.
 
-import { h, plain, clipped, shortTime, isVisible } from './text.js';
+import { h, plain, clipped, shortTime, isVisible, later } from './text.js';
 import { isAfter } from './timeline.js';
 import { t } from './words.js';
 
@@ -92,10 +92,10 @@ export class Rooms {
   }
 
   #schedule() {
-    this.#frame ??= requestAnimationFrame(() => {
+    later(() => this.#frame ??= requestAnimationFrame(() => {
       this.#frame = undefined;
       this.#draw();
-    });
+    }));
     this.on.changed();
   }
 

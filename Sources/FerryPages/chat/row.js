@@ -1,7 +1,7 @@
 // Draws one row of the log, with the pictures and other files of its message.
 
 import {
-  h, plain, initials, colour, pieces, isEmojiOnly, clockTime, fullTime, dayLabel, clipped, byteSize,
+  h, plain, initials, colour, pieces, isEmojiOnly, clockTime, fullTime, dayLabel, clipped, byteSize, later,
 } from './text.js';
 import { t, lang } from './words.js';
 
@@ -58,7 +58,7 @@ export class RowDrawer {
       row.state, isParked && 'parked'].filter(Boolean).join(' ');
     settle(element, parts);
     if (isFocusInside && !element.contains(document.activeElement)) element.focus({ preventScroll: true });
-    if (row.message) element.setAttribute('aria-label', this.#label(row, isMine));
+    if (row.message) later(() => element.setAttribute('aria-label', this.#label(row, isMine)));
     return element;
   }
 
@@ -72,8 +72,16 @@ export class RowDrawer {
   }
 
   #day(row) {
-    return h('div', { class: 'day' },
-      h('time', { datetime: new Date(row.time).toISOString(), title: fullTime(row.time) }, dayLabel(row.time)));
+    return h('div', { class: 'day' }, this.#time(row, dayLabel));
+  }
+
+  #time({ time }, text) {
+    const element = h('time', { datetime: new Date(time).toISOString() }, '\u00A0');
+    later(() => {
+      element.title = fullTime(time);
+      element.textContent = text(time);
+    });
+    return element;
   }
 
   #notice(row) {
@@ -121,7 +129,7 @@ export class RowDrawer {
       else if (delivered) meta.append(h('span', { class: 'read' }, t('delivered')));
     }
     if (row.state === 'sending') meta.append(h('span', { class: 'read' }, t('sending')));
-    meta.append(h('time', { datetime: new Date(row.time).toISOString(), title: fullTime(row.time) }, clockTime(row.time)));
+    meta.append(this.#time(row, clockTime));
     return meta;
   }
 

@@ -16,6 +16,29 @@ export function h(tag, attributes = {}, ...children) {
   return element;
 }
 
+let waiting = [];
+
+/**
+ * Does at once what can wait until the first messages are painted, or then. Above all what needs `Intl`: its first use
+ * takes tens of milliseconds, and the later ones nearly nothing.
+ */
+export function later(work) {
+  if (waiting) waiting.push(work);
+  else work();
+}
+
+/** The first messages are painted with the next frame, if this page is painted at all. */
+export function paintsNow() {
+  const begin = () => {
+    const all = waiting ?? [];
+    waiting = undefined;
+    for (const work of all) work();
+  };
+  // Not at once, for the frame itself needs the processor.
+  requestAnimationFrame(() => setTimeout(begin, 30));
+  setTimeout(begin, 500);
+}
+
 let extra;
 
 /** The styles of what is not there at first, loaded when it comes. */
@@ -133,12 +156,18 @@ function isEmoji(character) {
   return emoji.test(character);
 }
 
-const graphemes = new Intl.Segmenter(lang, { granularity: 'grapheme' });
+let segmenter;
+
+/** The characters of a text as people count them. */
+function graphemes(text) {
+  segmenter ??= new Intl.Segmenter(lang, { granularity: 'grapheme' });
+  return segmenter.segment(text);
+}
 
 /** Whether a text is one to three emoji and nothing else. */
 export function isEmojiOnly(text) {
-  const compact = text.length > 120 ? '' : text.replace(/\s/gu, '');
-  const parts = [...graphemes.segment(compact)];
+  if (text.length > 120 || /\p{L}/u.test(text)) return false;
+  const parts = [...graphemes(text.replace(/\s/gu, ''))];
   return parts.length > 0 && parts.length <= 3 && parts.every((part) => isEmoji(part.segment));
 }
 
@@ -146,7 +175,7 @@ export function isEmojiOnly(text) {
 export function clipped(text, length) {
   if (text.length <= length) return text;
   let end = 0;
-  for (const part of graphemes.segment(text.slice(0, length + 64))) {
+  for (const part of graphemes(text.slice(0, length + 64))) {
     if (part.index > length) break;
     end = part.index;
   }
@@ -155,14 +184,17 @@ export function clipped(text, length) {
 
 // MARK: Times
 
-const timeFormat = new Intl.DateTimeFormat(locale, { hour: 'numeric', minute: '2-digit' });
-const dayFormat = new Intl.DateTimeFormat(locale, { weekday: 'long', month: 'long', day: 'numeric' });
-const shortFormat = new Intl.DateTimeFormat(locale, { month: 'short', day: 'numeric' });
-const yearFormat = new Intl.DateTimeFormat(locale, { year: 'numeric', month: 'long', day: 'numeric' });
-const fullFormat = new Intl.DateTimeFormat(locale, { dateStyle: 'full', timeStyle: 'long' });
+/** Writes times; what it needs is made at the first. */
+function format(options) {
+  let made;
+  return (time) => (made ??= new Intl.DateTimeFormat(locale, options)).format(time);
+}
 
-export const clockTime = (time) => timeFormat.format(time);
-export const fullTime = (time) => fullFormat.format(time);
+export const clockTime = format({ hour: 'numeric', minute: '2-digit' });
+export const fullTime = format({ dateStyle: 'full', timeStyle: 'long' });
+const dayOfWeek = format({ weekday: 'long', month: 'long', day: 'numeric' });
+const dayOfMonth = format({ month: 'short', day: 'numeric' });
+const dayOfYear = format({ year: 'numeric', month: 'long', day: 'numeric' });
 
 /** The local calendar day of a time, as a text that can be compared. */
 export function day(time) {
@@ -176,13 +208,13 @@ export function dayLabel(time, now = Date.now()) {
   if (day(time) === day(today)) return t('today');
   if (day(time) === day(yesterday)) return t('yesterday');
   const date = new Date(time);
-  return (date.getFullYear() === today.getFullYear() ? dayFormat : yearFormat).format(date);
+  return (date.getFullYear() === today.getFullYear() ? dayOfWeek : dayOfYear)(date);
 }
 
 /** When something was, in a few characters: the time today, else the day. */
 export function shortTime(time) {
   const date = new Date(time);
-  return day(date) === day(Date.now()) ? clockTime(date) : shortFormat.format(date);
+  return day(date) === day(Date.now()) ? clockTime(date) : dayOfMonth(date);
 }
 
 export function byteSize(bytes) {
