@@ -63,6 +63,14 @@ def scroll(page, top):
     })""", top)
 
 
+def scroll_by(page, distance):
+    """The same, from wherever the log is by then: what is loaded meanwhile moves it."""
+    page.locator("#log").evaluate("""(log, distance) => new Promise((done) => {
+      log.scrollTop += distance;
+      requestAnimationFrame(() => requestAnimationFrame(done));
+    })""", distance)
+
+
 def at_bottom(page):
     return page.locator("#log").evaluate("(log) => log.scrollHeight - log.scrollTop - log.clientHeight < 2")
 

@@ -63,6 +63,8 @@ def test_a_menu_takes_the_focus_and_gives_it_back(people, service, room):
     page = people.enter(room)
     row(page, "hello").focus()
     page.keyboard.press("Enter")
+    # It is loaded when somebody first asks for it.
+    expect(page.locator(".menu [role=menuitem]").first).to_be_focused()
     for key in ("ArrowDown", "ArrowDown", "ArrowUp", "Home", "End"):
         page.keyboard.press(key)
         assert page.evaluate("document.activeElement.getAttribute('role')") == "menuitem"

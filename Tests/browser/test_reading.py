@@ -2,7 +2,7 @@
 import re
 
 import pytest
-from acts import PATIENCE, at_bottom, eventually, expect, picture, png, row, say, scroll, sent, stays, texts, top_of
+from acts import PATIENCE, at_bottom, eventually, expect, picture, png, row, say, scroll, scroll_by, sent, stays, texts, top_of
 from proxy import Proxy
 
 # A page of the browser that says what the test wants about being looked at.
@@ -61,8 +61,7 @@ def test_scrolling_up_reaches_the_first_message_once_each(people, service, room)
     page = people.enter(room)
     seen = set(texts(page))
     for _ in range(400):
-        top = page.locator("#log").evaluate("(log) => log.scrollTop")
-        scroll(page, max(0, top - 450))
+        scroll_by(page, -450)
         now = texts(page)
         assert len(now) == len(set(now))
         seen |= set(now)
@@ -84,7 +83,7 @@ def test_a_picture_that_is_loaded_late_moves_nothing(people, service, room, is_a
         for _ in range(30):
             if row(page, "a picture").count() and top_of(page, "a picture") > -200:
                 break
-            scroll(page, page.locator("#log").evaluate("(log) => log.scrollTop") - 300)
+            scroll_by(page, -300)
         top = page.locator("#log").evaluate("""(log) => log.scrollTop
           + log.querySelector('.picture').getBoundingClientRect().bottom - log.getBoundingClientRect().top + 60""")
         scroll(page, top)
