@@ -15,7 +15,7 @@ extension Lane {
       return try await note("(edited) \(text)", renderer.bridge.editFallback, message.author, delivery)
     }
     let known = Set(live.map(\.part))
-    let parts = try await renderer.parts(of: message, from: delivery.source, known: known)
+    let parts = try await renderer.parts(of: message, from: delivery.source, known: known, isEdit: true)
     if let new = parts.first(where: { !known.contains($0.number) })?.message { try await prepare(new) }
     try await mark(delivery)
     // The revision is stored once all parts have it: until then the edit is not done, whatever interrupts it.

@@ -249,7 +249,7 @@ struct Lane: Sendable {
   private func post(_ message: Message, _ delivery: Delivery) async throws(FerryError) {
     let done = try await journal.links(id.bridge, delivery.source, message.id, to: id.destination)
     let known = Set(done.map(\.part))
-    let parts = try await renderer.parts(of: message, from: delivery.source, known: known)
+    let parts = try await renderer.parts(of: message, from: delivery.source, known: known, isEdit: false)
     if let first = parts.first?.message { try await prepare(first) }
     try await journal.advance(settled: [], sending: [delivery.id])
     var links = done

@@ -10,12 +10,21 @@ extension Renderer {
     var inline: [OutgoingAttachment] = []
     /// Messages of their own, where the destination takes no more in one; nil for those it has already.
     var apart: [(number: Int, attachment: OutgoingAttachment?)] = []
-    /// A line of text for each that could not be carried.
+    /// A line of text for each that goes as a link, or is not mirrored.
     var notes: [String] = []
+    /// A line of text for each that could not be had.
+    var failures: [String] = []
+
+    /// Parts that are attachments and none of these.
+    func unmatched(in known: Set<Int>) -> [Int] {
+      known.filter { number in number >= firstApart && !apart.contains { $0.number == number } }.sorted()
+    }
   }
 
   /// Numbers of parts that are attachments lie above all numbers of texts.
-  private static let firstApart = 1 << 20
+  static let firstApart = 1 << 20
+  /// The number of the part that tells of attachments that could not be had, where the text was sent before.
+  static let failurePart = firstApart - 1
 
   /// After so much waiting a message goes without an attachment that cannot be had: its text is worth more by then.
   private static let fetching = Duration.seconds(120)
@@ -31,25 +40,28 @@ extension Renderer {
     for (index, attachment) in message.attachments.enumerated() {
       var limit = Self.fetching
       do throws(FerryError) {
-        let file = try await fetch(attachment, from: source)
+        let origin = Spool.Origin(source: source, message: message.id, revision: message.revision, index: index)
+        let file = try await fetch(attachment, from: origin)
         limit = Self.uploading
         try await load(attachment, file, known: known, into: &cargo)
       } catch {
         if error.code == .storage || error.code == .cancelled { throw error }
         if error.retry != .never, !patience.isOver(after: limit, index, of: message.id) { throw error }
         logger.warning("\(lane): attachment of \(message.id) not carried: \(error)")
-        cargo.notes.append("[\(attachment.name) could not be copied: \(error.message)]")
+        cargo.failures.append("[\(attachment.name) could not be copied: \(error.message)]")
       }
     }
     return cargo
   }
 
-  private func fetch(_ attachment: Attachment, from source: Address) async throws(FerryError) -> Spool.File {
-    guard let provider = sources[source.account] else {
-      throw FerryError(.internal, "The account \(source.account) is no longer configured.")
+  private func fetch(_ attachment: Attachment, from origin: Spool.Origin) async throws(FerryError) -> Spool.File {
+    if let file = spool.file(from: origin) { return file }
+    guard let provider = sources[origin.source.account] else {
+      throw FerryError(.internal, "The account \(origin.source.account) is no longer configured.")
     }
     let bytes = try await provider.attachment(attachment.reference)
     let file = try await spool.store(bytes, declaredType: attachment.mediaType)
+    spool.remember(file, from: origin)
     try await spool.trim { sha256 async throws(FerryError) in try await journal.isServed(sha256: sha256) }
     Failpoint.afterFetch.pass()
     return file

@@ -31,17 +31,26 @@ struct Renderer: Sendable {
   /// The parts of a message, each ready to send. Their keys are the same whenever this is called.
   ///
   /// `known` are the parts that the destination has: what travels apart is not uploaded again. A failed attachment
-  /// throws while a retry may mend it; after long waiting the text goes without it (G7).
+  /// throws while a retry may mend it; after long waiting the text goes without it, and it is told of (G7): in the text, or, where
+  /// that is sent or has company, in a part of its own. An edit (`isEdit`) rewrites the text.
   func parts(
-    of message: Message, from source: Address, known: Set<Int>
+    of message: Message, from source: Address, known: Set<Int>, isEdit: Bool
   ) async throws(FerryError) -> [Part] {
     let cargo = try await cargo(of: message, from: source, known: known)
-    let text = MessageLayout.text(body(message, from: source), notes: cargo.notes)
+    // What cannot be had any more may be there from before, and stays.
+    let kept = cargo.failures.isEmpty ? [] : cargo.unmatched(in: known)
+    let failures = cargo.failures.count > kept.count ? cargo.failures : []
+    let body = body(message, from: source)
+    var text = MessageLayout.text(body, notes: cargo.notes + failures)
+    let isOne = known.isEmpty && cargo.apart.isEmpty && TextSplitter(limits).parts(of: text).count == 1
+    let isToldApart = !failures.isEmpty && (isEdit ? known.contains(Self.failurePart) : !isOne)
+    if isToldApart { text = MessageLayout.text(body, notes: cargo.notes) }
     var replyTo: MessageID?
     if let original = message.replyTo {
       replyTo = try await journal.translate(original, at: source, to: lane.destination)
     }
-    let texts = MessageLayout(limits).texts(of: text, inline: cargo.inline.count, apart: cargo.apart.count)
+    let texts = MessageLayout(limits).texts(
+      of: text, inline: cargo.inline.count, apart: cargo.apart.count + kept.count + (isToldApart ? 1 : 0))
     let author = try await author(message.author, at: source)
     var parts: [Part] = []
     func add(_ number: Int, _ text: String, _ attachments: [OutgoingAttachment]) {
@@ -57,6 +66,8 @@ struct Renderer: Sendable {
     for (number, attachment) in cargo.apart {
       if let attachment { add(number, "", [attachment]) } else { parts.append(Part(number: number, message: nil)) }
     }
+    for number in kept { parts.append(Part(number: number, message: nil)) }
+    if isToldApart { add(Self.failurePart, TextSplitter(limits).parts(of: failures.joined(separator: "\n"))[0], []) }
     return parts
   }
 

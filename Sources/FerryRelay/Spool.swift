@@ -13,8 +13,17 @@ package struct Spool: Sendable, Equatable {
 
   private final class Usage: Sendable {
     let bytes = Locked(Int64(0))
+    let known = Locked([Origin: File]())
     /// Seconds since 1970.
     let nextTrim = Locked(0)
+  }
+
+  /// An attachment by the place that it has in a message.
+  struct Origin: Hashable, Sendable {
+    let source: Address
+    let message: MessageID
+    let revision: Int
+    let index: Int
   }
 
   package struct File: Hashable, Sendable {
@@ -54,7 +63,8 @@ package struct Spool: Sendable, Equatable {
 
   /// The same folder under other rules.
   package func with(limit: Int64, budget: Int64, stripsLocation: Bool) -> Spool {
-    Spool(self, limit: limit, budget: budget, stripsLocation: stripsLocation)
+    usage.known.withLock { $0 = [:] }
+    return Spool(self, limit: limit, budget: budget, stripsLocation: stripsLocation)
   }
 
   package static func == (left: Spool, right: Spool) -> Bool {
@@ -115,7 +125,23 @@ package struct Spool: Sendable, Equatable {
     }
   }
 
-  /// The stored bytes, from `offset` on, in pieces of 64 KiB.
+  /// What was fetched from there lately and is still here; it counts as wanted again.
+  func file(from origin: Origin) -> File? {
+    guard let file = usage.known.withLock({ $0[origin] }) else { return nil }
+    return utimes(path(of: file.sha256), nil) == 0 ? file : nil
+  }
+
+  func remember(_ file: File, from origin: Origin) {
+    usage.known.withLock { known in
+      // They are for other destinations and for further attempts, so soon asked for or not at all.
+      if known.count >= Self.mostKnown { known = [:] }
+      known[origin] = file
+    }
+  }
+
+  private static let mostKnown = 1024
+
+  /// The stored bytes, in pieces of 64 KiB.
   package func read(_ file: File) throws(FerryError) -> ByteStream {
     let stored = try DiskFile(path(of: file.sha256), failure: Self.failure)
     return ByteStream(size: file.size, mediaType: file.mediaType) { () throws(FerryError) in

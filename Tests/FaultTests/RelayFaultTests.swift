@@ -274,17 +274,17 @@ private let slower = FerryError(.rateLimited, "Slower.", retry: .after(.millisec
     #expect(rig["there"].messages(in: Rig.room).first?.attachments.count == 1)
   }
 
-  /// Failures of the send itself use up nothing of what its attachment may still need.
-  @Test func anAttachmentIsWaitedForAfterItsMessageFailedOften() async throws {
+  @Test func anAttachmentIsFetchedOnceHoweverOftenItsMessageFails() async throws {
     let rig = try Rig.pair()
     let image = Attachment(name: "a.png", mediaType: "image/png", reference: rig["here"].store([7]))
+    rig["here"].failNext(3, .fetch, with: down)
     rig["there"].failNext(12, .post, with: down)
-    rig["here"].failNext(3, .fetch, with: down, after: 12)
     try await rig.relaying { _ in
       rig["here"].say("look", by: ann, in: Rig.room, attachments: [image])
       await rig.wait(for: ["look"], at: "there")
     }
     #expect(rig["there"].messages(in: Rig.room).first?.attachments.count == 1)
+    #expect(rig["here"].calls(.fetch) == 4)
   }
 
   @Test func anAttachmentThatFailsForLongLeavesTheTextWithANote() async throws {
@@ -297,6 +297,38 @@ private let slower = FerryError(.rateLimited, "Slower.", retry: .after(.millisec
     }
     #expect(rig["there"].messages(in: Rig.room)[0].text.hasPrefix("look\n[cat.png could not be copied: "))
     #expect(rig["here"].calls(.fetch) > 6)
+  }
+
+  /// The text is there already, so it cannot say what became of the picture.
+  @Test func anAttachmentThatIsLostAfterItsTextWasSentIsToldOf() async throws {
+    let rig = try Rig.pair(there: MemoryProvider { $0.captions = false })
+    let image = Attachment(name: "cat.png", mediaType: "image/png", reference: rig["here"].store([7]))
+    rig["there"].failNext(1000, .post, with: down, after: 1)
+    try await rig.relaying { _ in
+      rig["here"].say("look", by: ann, in: Rig.room, attachments: [image])
+      await rig.wait(for: 1, at: "there")
+    }
+    rig["there"].failNoMore()
+    rig["here"].failNext(1, .fetch, with: FerryError(.notFound, "It is gone."))
+    try await rig.relaying { _ in
+      rig["here"].say("next", by: ann, in: Rig.room)
+      await rig.wait(for: 3, at: "there")
+    }
+    let texts = rig["there"].messages(in: Rig.room).map(\.text)
+    #expect(texts == ["look", "[cat.png could not be copied: It is gone.]", "next"])
+  }
+
+  @Test func anEditLeavesPicturesThatAreGoneAtTheSource() async throws {
+    let rig = try Rig.pair(there: MemoryProvider { $0.captions = false })
+    let image = Attachment(name: "cat.png", mediaType: "image/png", reference: rig["here"].store([7]))
+    try await rig.relaying { _ in
+      let id = rig["here"].say("look", by: ann, in: Rig.room, attachments: [image])
+      await rig.wait(for: ["look", ""], at: "there")
+      rig["here"].failNext(1, .fetch, with: FerryError(.notFound, "It is gone."))
+      rig["here"].change(id, to: "look here", in: Rig.room)
+      await rig.wait(for: ["look here", ""], at: "there")
+    }
+    #expect(rig["there"].messages(in: Rig.room).map { $0.attachments.count } == [0, 1])
   }
 
   @Test func whatCannotTravelWithTheTextTravelsApartAndStaysWhereItIs() async throws {

@@ -84,6 +84,7 @@ import Testing
       for token in ["", "Bearer \(Self.mark)-relay", "Bearer wrong"] {
         var request = ClientRequest(method: "GET", url: url + path)
         if !token.isEmpty { request.headers.set("Authorization", token) }
+        try #require(child.isRunning, "\(child.errors)")
         let response = try await client.send(request)
         let body = try await response.collect(upTo: 1 << 20)
         written.append(("\(path) \(token.prefix(8))", String(decoding: body, as: UTF8.self)))

@@ -59,7 +59,7 @@ final class TestInbox: Inbox {
   }
 }
 
-@Suite(.timeLimit(.minutes(1))) struct AdapterTests {
+@Suite(.timeLimit(.minutes(10))) struct AdapterTests {
   private func outgoing(_ text: String, _ key: String, stamp: Stamp? = nil) -> OutgoingMessage {
     OutgoingMessage(key: SendKey(key), author: ada, text: text, stamp: stamp)
   }

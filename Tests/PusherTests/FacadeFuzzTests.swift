@@ -7,7 +7,7 @@ import Testing
 
 @testable import PusherProvider
 
-@Suite(.timeLimit(.minutes(1))) struct FacadeFuzzTests {
+@Suite(.timeLimit(.minutes(10))) struct FacadeFuzzTests {
   /// The same sequence every time, so that a failure can be had again.
   private struct Random: RandomNumberGenerator {
     var state: UInt64

@@ -98,7 +98,8 @@ struct Listener {
     if rooms.isEmpty { inbox.connection(ConnectionState(.connected)) }
     let queue = BoundedChannel<Frame>(capacity: Self.queueLimit)
     // The reading task ends with the socket, and the socket is closed before the group is left.
-    async let reading: Void = Self.read(socket, into: queue, adapter.logger)
+    let logger = adapter.logger
+    async let reading: Void = Self.read(socket, into: queue, logger)
     var failure: FerryError?
     do throws(FerryError) { try await take(from: queue, of: socket) } catch { failure = error }
     socket.close()

@@ -122,6 +122,8 @@ struct ConversationReader {
 
   /// Until cancelled; throws when the conversation is gone or the service refuses.
   private mutating func serve() async throws(FerryError) {
+    // These run beside what changes this value, so they get what they need of it beforehand.
+    let (adapter, door, channel, conversation) = (adapter, door, channel, conversation)
     // Cancelled, and awaited, when this returns or throws.
     async let ticking: Void = Self.tick(door, adapter.clock, first: adapter.pollInterval)
     async let preparing: Void = adapter.prepare(channel, conversation)
