@@ -144,7 +144,7 @@ final class AccountHealth: Sendable {
     var woken: [LaneID] = []
     change { snapshot in
       snapshot.lastError = (now, error.description)
-      var random = SystemRandomNumberGenerator()
+      var random = Chance()
       woken = snapshot.circuit.failed(lane, error, at: now, using: &random)
     }
     metrics.add(to: "ferry_account_failures_total", ["account": account.rawValue, "reason": error.code.label])

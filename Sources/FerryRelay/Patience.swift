@@ -1,5 +1,5 @@
 import FerryCore
-import Synchronization
+import FerryRuntime
 
 /// How long a lane has waited for the attachments of its message that fail.
 ///
@@ -13,7 +13,7 @@ final class Patience: Sendable {
     var failed: [Int: Duration] = [:]
   }
 
-  private let state = Mutex(State())
+  private let state = Locked(State())
 
   /// The lane pauses for so long.
   func waits(_ pause: Duration) { state.withLock { $0.waited += pause } }

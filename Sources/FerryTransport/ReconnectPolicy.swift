@@ -49,7 +49,7 @@ package struct ReconnectPolicy: Sendable {
   }
 
   package mutating func delay(after failure: Failure, connectedFor: Duration?) -> Duration? {
-    var random = SystemRandomNumberGenerator()
+    var random = Chance()
     return delay(after: failure, connectedFor: connectedFor, using: &random)
   }
 

@@ -5,7 +5,7 @@ import FerryTransport
 import LocalProvider
 import Testing
 
-@Suite(.timeLimit(.minutes(1))) struct LiveTests {
+@Suite(.timeLimit(.minutes(10))) struct LiveTests {
   @Test func aSubscriberIsToldWhatHappensFromNowOn() async throws {
     try await withServer { server async throws in
       _ = try await server.chat.post(Draft(author: ada, text: "before"), to: lobby, by: .owner)

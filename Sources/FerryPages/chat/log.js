@@ -58,6 +58,7 @@ export class Log {
     this.sticks = true;
     this.#anchor = undefined;
     this.#around = AROUND_AT_FIRST;
+    // Of nothing there is nothing to measure now, and more may come before the next frame.
     if (rows.length > 0) this.draw();
     else this.#schedule();
   }

@@ -1,6 +1,6 @@
 // Begins: who is it, which room, and what the page's buttons do.
 
-import { Api, ApiError, Live } from './net.js';
+import { Api, Live } from './net.js';
 import { RoomView, PAGE } from './room.js';
 import { Rooms } from './rooms.js';
 import { Composer } from './composer.js';
@@ -33,50 +33,63 @@ else signIn(remembered);
 
 // MARK: Signing in
 
-async function signIn(known, problem) {
+async function signIn(known, problem, then = start) {
   $('#app').hidden = true;
   const [{ showSignIn }] = await Promise.all([import('./sign-in.js'), extraStyles()]);
-  showSignIn(known, problem, start);
+  showSignIn(known, problem, then);
 }
 
+/** Shows the page. An app that has begun cannot begin again: after another sign-in the page is loaded anew. */
 async function start({ name, token, room }) {
   const api = new Api(token, name);
   // What is to be seen first comes in one request; the list of rooms may take longer.
   const opening = api.opened(room, PAGE);
   const listing = api.rooms();
   listing.catch(() => {});
-  // What is here in a moment needs no frame of its own that says it is loading.
-  const showing = setTimeout(() => $('#app').hidden = false, 100);
+  const frame = $('#app');
+  // What is here in a moment needs no frame of its own that says it is loading; until it is here, nothing can be done.
+  const showing = setTimeout(() => {
+    frame.inert = true;
+    frame.hidden = false;
+  }, 100);
+  const unlessRefused = (error) => error.status === 401 ? Promise.reject(error) : {};
   try {
     // Where the room alone cannot be read, it says so itself.
-    const page = await opening.catch((error) => error.status === 401 ? Promise.reject(error) : undefined);
+    const page = await opening.catch(unlessRefused);
     // Of a room that is not there yet nobody is told who they are.
-    const user = page?.title === undefined ? (await listing).user : page.user;
-    clearTimeout(showing);
-    $('#app').hidden = false;
+    const { user } = page.title === undefined ? await listing.catch(unlessRefused) : page;
     if (user) api.me.id = user;
-    later(() => {
-      sessionStorage.setItem('ferry.token', token);
-      localStorage.setItem('ferry.name', name);
-    });
-    const app = new App(api);
-    api.onUnauthorized = () => {
-      app.live.stop();
-      sessionStorage.removeItem('ferry.token');
-      signIn({ name, room: app.room.id }, t('wrongToken'));
-    };
-    app.begin(room, listing, opening);
   } catch (error) {
-    if (!(error instanceof ApiError)) throw error;
+    if (error.status !== 401) throw error;
+    return signIn({ name, room, token: '' }, t('wrongToken'));
+  } finally {
     clearTimeout(showing);
-    const isWrong = error.status === 401;
-    signIn({ name, room, token: isWrong ? '' : token }, t(isWrong ? 'wrongToken' : 'noServer'));
+    frame.inert = false;
   }
+  frame.hidden = false;
+  keep(sessionStorage, 'token', token);
+  keep(localStorage, 'name', name);
+  const app = new App(api);
+  api.onUnauthorized = () => {
+    app.stop();
+    sessionStorage.removeItem('ferry.token');
+    signIn({ name, room: app.room.id }, t('wrongToken'), (known) => {
+      for (const key of ['name', 'room']) keep(localStorage, key, known[key]);
+      keep(sessionStorage, 'token', known.token);
+      location.replace(location.pathname);
+    });
+  };
+  app.begin(room, listing, opening);
+}
+
+/** Remembers something, where the browser lets it. */
+function keep(storage, key, value) {
+  try { storage.setItem(`ferry.${key}`, value); } catch { /* full, or not allowed */ }
 }
 
 /** The room to return to: by this address, or without one. */
 function remember(room) {
-  localStorage.setItem('ferry.room', room);
+  keep(localStorage, 'room', room);
   const query = new URLSearchParams(location.search);
   query.set('room', room);
   history.replaceState(null, '', `?${query}`);
@@ -124,16 +137,26 @@ class App {
 
   /** Opens a room, shows the list when it is here, and follows what happens. `opening`: its page, on its way. */
   async begin(room, listing, opening) {
+    if (this.isOver) return;
     this.open(room, opening);
     try {
-      const { rooms, sequence } = await listing;
+      const { rooms, sequence, user } = await listing;
+      if (user) this.api.me.id = user;
       const page = await opening?.catch(() => undefined);
       this.rooms.replace(rooms, sequence);
       this.room.titleChanged();
       this.live.start(Math.min(sequence, page?.sequence ?? sequence));
-    } catch {
-      setTimeout(() => this.#reload(), 3000);
+    } catch (error) {
+      if (error.status === 401) this.api.onUnauthorized();
+      else setTimeout(() => this.#reload(), 3000);
     }
+  }
+
+  /** Does no more on its own. */
+  stop() {
+    this.isOver = true;
+    this.api.onUnauthorized = () => {};
+    this.live.stop();
   }
 
   /** Reads everything anew. */
@@ -150,7 +173,7 @@ class App {
     this.composer.open(id);
     // Not on a phone, where it calls up the keyboard, nor in a frame, which has neighbours.
     if (window.top === window && !this.composer.isCoarse) this.composer.focus();
-    later(() => this.#showTitle());
+    this.#showTitle();
   }
 
   async #make(name) {

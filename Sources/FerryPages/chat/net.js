@@ -26,21 +26,23 @@ export class Api {
   async request(method, url, body, options = {}) {
     const headers = { Authorization: `Bearer ${this.token}` };
     if (body !== undefined) headers['Content-Type'] = 'application/json';
-    let response;
     try {
-      response = await (method === 'GET' && this.#early(url) || fetch(url, {
+      const response = await (method === 'GET' && this.#early(url) || fetch(url, {
         method, headers, body: body === undefined ? undefined : JSON.stringify(body), cache: 'no-store', ...options }));
+      if (!response.ok) throw await this.#refusal(response);
+      if (options.blob) return await response.blob();
+      return response.status === 204 ? undefined : await response.json();
     } catch (error) {
-      if (error.name === 'AbortError') throw error;
+      if (error instanceof ApiError || error.name === 'AbortError') throw error;
+      // Nobody answered, or the answer broke off.
       throw new ApiError(0, 'network', error.message);
     }
-    if (response.ok) {
-      if (options.blob) return response.blob();
-      return response.status === 204 ? undefined : response.json();
-    }
+  }
+
+  async #refusal(response) {
     const { error = {} } = await response.json().catch(() => ({}));
     if (response.status === 401) this.onUnauthorized();
-    throw new ApiError(response.status, error.code ?? 'unknown', error.message ?? response.statusText);
+    return new ApiError(response.status, error.code ?? 'unknown', error.message ?? response.statusText);
   }
 
   /** What was asked for before there was this: good once, and for the same question. */

@@ -118,7 +118,10 @@ export class RoomView {
       let page = await (opening ?? this.api.opened(id, PAGE));
       // A room where nothing was read yet is new, not unread.
       const unread = page.read ? page.unread : 0;
-      if (unread > PAGE - 10 && page.next) page = await this.api.opened(id, unread < 100 ? unread + 10 : 500);
+      if (unread > PAGE - 10 && page.next) {
+        paintsNow();
+        page = await this.api.opened(id, unread < 100 ? unread + 10 : 500);
+      }
       if (round !== this.round) return;
       this.title = page.title;
       this.titleChanged();
@@ -131,21 +134,34 @@ export class RoomView {
       if (first) this.log.reveal(first, 1 / 3);
       else this.log.toBottom();
       paintsNow();
-      this.page.dispatchEvent(new CustomEvent('opened'));
-      await this.#join(round);
     } catch (error) {
       if (round !== this.round) return;
       paintsNow();
       if (!(error instanceof ApiError)) throw error;
-      this.#overlay(t('loadFailed'), true);
+      return this.#overlay(t('loadFailed'), true);
     } finally {
       if (round === this.round) this.isLoading = false;
     }
+    await this.#join(round);
   }
 
   titleChanged() { this.heading.textContent = plain(this.title ?? this.app.rooms.get(this.id)?.title ?? this.id); }
 
+  /** Tells who is here and what they have read, and that I am. Tries until it succeeds. */
   async #join(round) {
+    while (round === this.round) {
+      try {
+        return await this.#tryToJoin(round);
+      } catch (error) {
+        if (!(error instanceof ApiError)) throw error;
+        if (error.isRefused) return this.announce(error.message);
+        if (error.status === 401) return undefined;
+        await new Promise((resolve) => setTimeout(resolve, 3000));
+      }
+    }
+  }
+
+  async #tryToJoin(round) {
     const { id } = this;
     const comings = this.#comings = [];
     // A room that is not there yet has nobody in it.

@@ -27,16 +27,20 @@ export function later(work) {
   else work();
 }
 
-/** The first messages are painted with the next frame, if this page is painted at all. */
+/** The first messages, or what stands in their place, are painted with the next frame, if this page is painted at all. */
 export function paintsNow() {
-  const begin = () => {
-    const all = waiting ?? [];
-    waiting = undefined;
-    for (const work of all) work();
-  };
   // Not at once, for the frame itself needs the processor.
   requestAnimationFrame(() => setTimeout(begin, 30));
   setTimeout(begin, 500);
+  addEventListener('beforeprint', begin, { once: true });
+}
+
+function begin() {
+  const all = waiting ?? [];
+  waiting = undefined;
+  for (const work of all) {
+    try { work(); } catch (error) { reportError(error); }
+  }
 }
 
 let extra;
@@ -166,7 +170,8 @@ function graphemes(text) {
 
 /** Whether a text is one to three emoji and nothing else. */
 export function isEmojiOnly(text) {
-  if (text.length > 120 || /\p{L}/u.test(text)) return false;
+  // No letter but ℹ is part of an emoji.
+  if (text.length > 120 || /[^\P{L}ℹ]/u.test(text)) return false;
   const parts = [...graphemes(text.replace(/\s/gu, ''))];
   return parts.length > 0 && parts.length <= 3 && parts.every((part) => isEmoji(part.segment));
 }

@@ -8,7 +8,6 @@ export const ja = {
   tokenFrom: 'サーバーの管理者から受け取ったもの',
   room: 'ルーム',
   wrongToken: 'このトークンは使えません。',
-  noServer: 'サーバーに接続できません。',
   signOut: 'サインアウト',
   rooms: 'ルーム',
   newRoom: '新しいルーム',

@@ -8,7 +8,6 @@ const en = {
   tokenFrom: 'From whoever runs this server',
   room: 'Room',
   wrongToken: 'This token is not known here.',
-  noServer: 'The server cannot be reached.',
   signOut: 'Sign out',
   rooms: 'Rooms',
   newRoom: 'New room',
