@@ -48,6 +48,8 @@ package final class ChatService: Sendable {
     feed.close()
     database.close()
     shelf.close()
+    // An observer holds on to whom it tells, and that to this.
+    observation.withLock { $0 = nil }
   }
 
   // MARK: The log

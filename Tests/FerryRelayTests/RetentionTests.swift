@@ -7,7 +7,7 @@ import Testing
 
 private let here = Address(account: "here", channel: RelayRig.room)
 
-@Suite(.timeLimit(.minutes(2))) struct RetentionTests {
+@Suite(.timeLimit(.minutes(10))) struct RetentionTests {
   @Test func aRunningRelayForgetsWhatIsOldAndGoesOn() async throws {
     let clock = ManualClock()
     let account = MemoryProvider(clock: clock)
