@@ -114,7 +114,7 @@ def test_a_page_that_is_left_while_it_loads_comes_back_signed_in(people, service
     expect(page.locator(".unread-line")).to_be_visible()
 
 
-@pytest.mark.parametrize("width", [320, 390])
+@pytest.mark.parametrize("width", [320, 390, 730, 1100])
 def test_times_that_come_after_the_texts_move_nothing(people, service, room, width):
     for number in range(12):
         service.post(room, f"a text that fills three lines on a telephone, at least on a small one, and says nothing {number}")

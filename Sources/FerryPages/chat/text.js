@@ -16,7 +16,8 @@ export function h(tag, attributes = {}, ...children) {
   return element;
 }
 
-let waiting = [];
+// In a narrow page a time that comes later would move the text beside it: there nothing waits.
+let waiting = innerWidth < 720 ? undefined : [];
 
 /**
  * Does at once what can wait until the first messages are painted, or then. Above all what needs `Intl`: its first use
