@@ -42,6 +42,7 @@ extension Renderer {
       do throws(FerryError) {
         let origin = Spool.Origin(source: source, message: message.id, revision: message.revision, index: index)
         let file = try await fetch(attachment, from: origin)
+        Failpoint.afterFetch.pass()
         limit = Self.uploading
         try await load(attachment, file, known: known, into: &cargo)
       } catch {
@@ -63,7 +64,6 @@ extension Renderer {
     let file = try await spool.store(bytes, declaredType: attachment.mediaType)
     spool.remember(file, from: origin)
     try await spool.trim { sha256 async throws(FerryError) in try await journal.isServed(sha256: sha256) }
-    Failpoint.afterFetch.pass()
     return file
   }
 
