@@ -28,8 +28,8 @@ extension Renderer {
 
   /// After so much waiting a message goes without an attachment that cannot be had: its text is worth more by then.
   private static let fetching = Duration.seconds(120)
-  /// The same for one that its destination does not take: it is mostly the whole service that is away, and then nothing is
-  /// gained by a note.
+  /// The same for one that its destination does not take: it is mostly the whole service that is away, and then
+  /// nothing is gained by a note.
   private static let uploading = Duration.seconds(20 * 60)
 
   func cargo(of message: Message, from source: Address, known: Set<Int>) async throws(FerryError) -> Cargo {

@@ -31,8 +31,8 @@ struct Renderer: Sendable {
   /// The parts of a message, each ready to send. Their keys are the same whenever this is called.
   ///
   /// `known` are the parts that the destination has: what travels apart is not uploaded again. A failed attachment
-  /// throws while a retry may mend it; after long waiting the text goes without it, and it is told of (G7): in the text, or, where
-  /// that is sent or has company, in a part of its own. An edit (`isEdit`) rewrites the text.
+  /// throws while a retry may mend it; after long waiting the text goes without it, and it is told of (G7): in the text,
+  /// or, where that is sent or has company, in a part of its own. An edit (`isEdit`) rewrites the text.
   func parts(
     of message: Message, from source: Address, known: Set<Int>, isEdit: Bool
   ) async throws(FerryError) -> [Part] {

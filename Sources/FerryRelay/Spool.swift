@@ -10,10 +10,11 @@ package struct Spool: Sendable, Equatable {
   private let stripsLocation: Bool
   /// Bytes in the folder, shared by all copies of this value.
   private let usage: Usage
+  /// What was fetched lately, under these rules.
+  private let known = Locked([Origin: File]())
 
   private final class Usage: Sendable {
     let bytes = Locked(Int64(0))
-    let known = Locked([Origin: File]())
     /// Seconds since 1970.
     let nextTrim = Locked(0)
   }
@@ -63,8 +64,7 @@ package struct Spool: Sendable, Equatable {
 
   /// The same folder under other rules.
   package func with(limit: Int64, budget: Int64, stripsLocation: Bool) -> Spool {
-    usage.known.withLock { $0 = [:] }
-    return Spool(self, limit: limit, budget: budget, stripsLocation: stripsLocation)
+    Spool(self, limit: limit, budget: budget, stripsLocation: stripsLocation)
   }
 
   package static func == (left: Spool, right: Spool) -> Bool {
@@ -127,12 +127,12 @@ package struct Spool: Sendable, Equatable {
 
   /// What was fetched from there lately and is still here; it counts as wanted again.
   func file(from origin: Origin) -> File? {
-    guard let file = usage.known.withLock({ $0[origin] }) else { return nil }
+    guard let file = known.withLock({ $0[origin] }) else { return nil }
     return utimes(path(of: file.sha256), nil) == 0 ? file : nil
   }
 
   func remember(_ file: File, from origin: Origin) {
-    usage.known.withLock { known in
+    known.withLock { known in
       // They are for other destinations and for further attempts, so soon asked for or not at all.
       if known.count >= Self.mostKnown { known = [:] }
       known[origin] = file

@@ -20,7 +20,7 @@ const given = { name: query.get('name'), room: query.get('room'), token: query.g
 if (given.token !== null) {
   query.delete('token');
   history.replaceState(null, '', query.size > 0 ? `?${query}` : location.pathname);
-  sessionStorage.setItem('ferry.token', given.token);
+  keep(sessionStorage, 'token', given.token);
 }
 const remembered = {
   token: given.token ?? sessionStorage.getItem('ferry.token'),

@@ -132,7 +132,8 @@ enum GuaranteeDocument {
     history); G2 messages, parts or pictures that are there twice; G3 messages after later ones; G4 edits and deletions
     that did not arrive; G5 messages that came back or changed where they were written; G6 typing that never ended, or was sent
     again within 400 ms without a message in between (the relay lets a second pass, of which a busy machine may show less);
-    G7 pictures that are missing, differ or are a note; G8 requests with wrong credentials or signatures that were not refused; G9 texts over a limit, parts that do not make up the whole, and requests before the time that Retry-After
+    G7 pictures that are missing, differ or are a note; G8 requests with wrong credentials or signatures that were not
+    refused; G9 texts over a limit, parts that do not make up the whole, and requests before the time that Retry-After
     gave; G10 losses that no dead letter tells of.
 
     \(table.markdown)

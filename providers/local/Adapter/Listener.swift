@@ -98,6 +98,7 @@ struct Listener {
     if rooms.isEmpty { inbox.connection(ConnectionState(.connected)) }
     let queue = BoundedChannel<Frame>(capacity: Self.queueLimit)
     // The reading task ends with the socket, and the socket is closed before the group is left.
+    // Beforehand, for `take` changes this value meanwhile.
     let logger = adapter.logger
     async let reading: Void = Self.read(socket, into: queue, logger)
     var failure: FerryError?
