@@ -138,3 +138,22 @@ def test_every_emoji_alone_is_large(people, service, room):
     service.post(room, "i")
     page = people.enter(room)
     assert page.locator(".bubble.large").count() == 4
+
+
+def test_who_signs_out_at_the_first_glance_stays_signed_out(people, service, room):
+    service.post(room, "hello")
+    page = people.page()
+    page.goto(f"{service.url}/chat")
+    page.evaluate("""() => new MutationObserver((_, observer) => {
+      if (!document.querySelector('.row .text')) return;
+      observer.disconnect();
+      document.querySelector('.sign-out').click();
+    }).observe(document.body, { childList: true, subtree: true })""")
+    form = page.locator(".sign-in")
+    form.locator("[name=name]").fill("bob")
+    form.locator("[name=room]").fill(room)
+    with page.expect_navigation():
+        sign_in(page)
+    page.locator(".sign-in").wait_for()
+    page.wait_for_timeout(700)
+    assert page.evaluate("sessionStorage.getItem('ferry.token')") is None

@@ -67,9 +67,13 @@ async function start({ name, token, room }) {
     frame.inert = false;
   }
   frame.hidden = false;
-  keep(sessionStorage, 'token', token);
-  keep(localStorage, 'name', name);
   const app = new App(api);
+  later(() => {
+    // Whoever has signed out by then is not signed in again by the next visit.
+    if (app.isOver) return;
+    keep(sessionStorage, 'token', token);
+    keep(localStorage, 'name', name);
+  });
   api.onUnauthorized = () => {
     app.stop();
     sessionStorage.removeItem('ferry.token');
@@ -231,6 +235,7 @@ class App {
     $('.bell').hidden = window.Notification?.permission !== 'default';
     $('.bell').addEventListener('click', async () => (await import('./notices.js')).allowNotices($('.bell')));
     $('.sign-out').addEventListener('click', () => {
+      this.stop();
       sessionStorage.removeItem('ferry.token');
       location.replace(location.pathname);
     });

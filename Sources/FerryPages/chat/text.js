@@ -17,7 +17,7 @@ export function h(tag, attributes = {}, ...children) {
 }
 
 // In a narrow page a time that comes later would move the text beside it: there nothing waits.
-let waiting = innerWidth < 720 ? undefined : [];
+let waiting = matchMedia('(max-width: 720px)').matches ? undefined : [];
 
 /**
  * Does at once what can wait until the first messages are painted, or then. Above all what needs `Intl`: its first use
