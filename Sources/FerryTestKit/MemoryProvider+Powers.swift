@@ -181,12 +181,7 @@ extension MemoryProvider: MembershipProvider, ReadingProvider, ReactingProvider 
     _ membership: Membership, of channel: ChannelID, present: Bool
   ) async throws(FerryError) {
     let now = clock.now()
-    try await perform(.member) { state in
-      let isPresent = state.rooms[channel]?.members[membership.member.id] != nil
-      guard isPresent != present else { return }
-      state.rooms[channel, default: Room()].members[membership.member.id] = present ? membership.member : nil
-      state.record(present ? .joined(membership) : .left(membership), in: channel, at: now)
-    }
+    try await perform(.member) { $0.enter(membership, present, in: channel, at: now) }
   }
 
   package func mark(_ mark: ReadMark, in channel: ChannelID) async throws(FerryError) {

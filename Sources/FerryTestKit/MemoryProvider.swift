@@ -164,6 +164,18 @@ package final class MemoryProvider: Sendable {
     state.update { $0.record(.reacted(reaction), in: channel, at: now) }
   }
 
+  package func read(_ id: MessageID, in channel: ChannelID, by author: Author) {
+    let now = clock.now()
+    let mark = ReadMark(upTo: id, by: author, state: .read)
+    state.update { $0.record(.read(mark), in: channel, at: now) }
+  }
+
+  /// Somebody comes, or goes.
+  package func enter(_ author: Author, isPresent: Bool, in channel: ChannelID) {
+    let now = clock.now()
+    state.update { $0.enter(Membership(member: author), isPresent, in: channel, at: now) }
+  }
+
   package func remove(_ id: MessageID, in channel: ChannelID, by author: Author? = nil) {
     let now = clock.now()
     state.update { $0.remove(Deletion(id: id, by: author), in: channel, at: now) }
@@ -219,6 +231,13 @@ package final class MemoryProvider: Sendable {
 }
 
 extension MemoryProvider.State {
+  mutating func enter(_ membership: Membership, _ present: Bool, in channel: ChannelID, at now: Timestamp) {
+    let isPresent = rooms[channel]?.members[membership.member.id] != nil
+    guard isPresent != present else { return }
+    rooms[channel, default: MemoryProvider.Room()].members[membership.member.id] = present ? membership.member : nil
+    record(present ? .joined(membership) : .left(membership), in: channel, at: now)
+  }
+
   mutating func add(_ message: Message, key: SendKey? = nil, to channel: ChannelID) -> MessageID {
     var message = message
     lastNumber += 1

@@ -20,7 +20,7 @@ import Testing
     let world = try World(seed: seed)
     for _ in 0..<world.restarts { try await world.live() }
     try await world.settle()
-    await world.check()
+    try await world.check()
   }
 }
 
@@ -33,6 +33,15 @@ private actor World {
     var text: String
     var isDeleted = false
     var reactions: Set<String> = []
+    /// Each reads up to one message.
+    var readers: [Author] = []
+  }
+
+  /// Somebody who comes to one account, and goes again perhaps.
+  private struct Guest {
+    let account: AccountName
+    let author: Author
+    var isPresent = true
   }
 
   private let seed: UInt64
@@ -42,6 +51,7 @@ private actor World {
   private let bridges: [Bridge]
   private let names: [AccountName]
   private var said: [Said] = []
+  private var guests: [Guest] = []
   let restarts: Int
 
   init(seed: UInt64) throws {
@@ -94,13 +104,17 @@ private actor World {
     }
   }
 
-  /// Posts keep their order; what is about a message may come before it, and anything may come twice.
+  /// Posts keep their order, and so do comings and goings; what is about a message may come before it, and anything may
+  /// come twice.
   private static func scrambled(_ events: [Event], with random: inout SeededGenerator) -> [Event] {
     var arranged: [Event] = []
     for event in events {
-      var isPost = false
-      if case .posted = event.kind { isPost = true }
-      let place = isPost ? arranged.count : Int(random.next() % UInt64(arranged.count + 1))
+      let keepsOrder =
+        switch event.kind {
+        case .posted, .joined, .left: true
+        case .edited, .deleted, .read, .reacted: false
+        }
+      let place = keepsOrder ? arranged.count : Int(random.next() % UInt64(arranged.count + 1))
       arranged.insert(event, at: place)
       if random.next() % 4 == 0 { arranged.append(event) }
     }
@@ -130,7 +144,7 @@ private actor World {
   private func act() {
     guard let name = pick(names) else { return }
     let index = pick(said.indices.filter { !said[$0].isDeleted })
-    switch (random.next() % 10, index) {
+    switch (random.next() % 13, index) {
     case (5...6, .some(let index)):
       said[index].text = "edit \(random.next() % 1000) of \(said[index].id)"
       rig[said[index].account].change(said[index].id, to: said[index].text, in: Rig.room)
@@ -141,7 +155,12 @@ private actor World {
       let emoji = pick(["+", "-", "*"]) ?? "+"
       said[index].reactions.insert(emoji)
       rig[said[index].account].react(emoji, to: said[index].id, in: Rig.room, by: ann)
-    case (9, _): fail(at: name)
+    case (9, .some(let index)):
+      let reader = Author(id: UserID("reader\(said[index].readers.count)"), name: "Reader")
+      said[index].readers.append(reader)
+      rig[said[index].account].read(said[index].id, in: Rig.room, by: reader)
+    case (10, _): comeOrGo(at: name)
+    case (11, _): fail(at: name)
     default: say(at: name)
     }
   }
@@ -155,6 +174,17 @@ private actor World {
       ? [FerryCore.Attachment(name: "f.bin", mediaType: "image/png", reference: rig[name].store(bytes))] : []
     let id = rig[name].say(text, by: ann, in: Rig.room, attachments: files)
     said.append(Said(account: name, id: id, text: text))
+  }
+
+  private func comeOrGo(at name: AccountName) {
+    if random.next() % 3 == 0, let index = pick(guests.indices.filter { guests[$0].isPresent }) {
+      guests[index].isPresent = false
+      rig[guests[index].account].enter(guests[index].author, isPresent: false, in: Rig.room)
+    } else {
+      let author = Author(id: UserID("guest\(guests.count)"), name: "Guest \(guests.count)")
+      guests.append(Guest(account: name, author: author))
+      rig[name].enter(author, isPresent: true, in: Rig.room)
+    }
   }
 
   private func fail(at name: AccountName) {
@@ -186,49 +216,77 @@ private actor World {
     }
   }
 
-  func check() {
+  func check() async throws {
     for name in names {
       let shown = rig[name].messages(in: Rig.room)
       #expect(shown.filter { $0.stamp == nil }.map(\.text) == own(name).map(\.text), "seed \(seed): \(name)")
       var copies = shown.filter { $0.stamp != nil }
-      for bridge in bridges {
-        for (source, destinations) in bridge.routes
-        where destinations.contains(Address(account: name, channel: Rig.room)) {
-          let parts = copies.filter { $0.stamp?.bridge == bridge.name && $0.stamp?.origin == source }
-          copies.removeAll { parts.contains($0) }
-          #expect(
-            texts(of: parts) == own(source.account).map(\.text), "seed \(seed): \(source) at \(name) by \(bridge.name)")
-        }
+      for (bridge, source) in sources(of: name) {
+        let parts = copies.filter { $0.stamp?.bridge == bridge && $0.stamp?.origin == source }
+        copies.removeAll { parts.contains($0) }
+        #expect(texts(of: parts) == own(source.account).map(\.text), "seed \(seed): \(source) at \(name) by \(bridge)")
       }
       #expect(copies.isEmpty, "seed \(seed): \(name) shows copies that no bridge makes")
-      checkReactions(at: name)
+      checkMarks(at: name)
+      try await checkMembers(at: name)
     }
   }
 
-  /// Each has come, be it before or after its message; twice is harmless.
-  private func checkReactions(at name: AccountName) {
-    let come = rig[name].events(in: Rig.room).compactMap { event -> Stamped? in
-      guard case .reacted(let reaction) = event.kind, let stamp = reaction.stamp else { return nil }
-      return Stamped(bridge: stamp.bridge, origin: stamp.origin, id: stamp.id, emoji: reaction.emoji)
+  /// The accounts from which an account is written to, and by which bridge.
+  private func sources(of name: AccountName) -> [(bridge: BridgeName, source: Address)] {
+    bridges.flatMap { bridge in
+      bridge.routes.filter { $0.value.contains(Address(account: name, channel: Rig.room)) }
+        .map { (bridge.name, $0.key) }
     }
-    for bridge in bridges {
-      for (source, destinations) in bridge.routes
-      where destinations.contains(Address(account: name, channel: Rig.room)) {
-        for message in own(source.account) {
-          for emoji in message.reactions {
-            let wanted = Stamped(bridge: bridge.name, origin: source, id: message.id, emoji: emoji)
-            #expect(come.contains(wanted), "seed \(seed): \(emoji) on \(message.id) of \(source) at \(name)")
-          }
+  }
+
+  /// Each reaction and read mark has come, be it before or after its message; twice is harmless.
+  private func checkMarks(at name: AccountName) {
+    let come = rig[name].events(in: Rig.room).compactMap { event -> Stamped? in
+      switch event.kind {
+      case .reacted(let reaction): reaction.stamp.map { Stamped($0, reaction.emoji) }
+      case .read(let mark): mark.stamp.map { Stamped($0, mark.by?.id.rawValue ?? "") }
+      default: nil
+      }
+    }
+    for (bridge, source) in sources(of: name) {
+      for message in own(source.account) {
+        let readers = message.readers.map { Self.shown($0, of: source).rawValue }
+        for mark in message.reactions.union(readers) {
+          let wanted = Stamped(Stamp(bridge: bridge, origin: source, id: message.id, revision: 0, part: 0), mark)
+          #expect(come.contains(wanted), "seed \(seed): \(mark) on \(message.id) of \(source) at \(name)")
         }
       }
     }
+  }
+
+  /// Who is there at a source is there, and who has gone is not.
+  private func checkMembers(at name: AccountName) async throws {
+    let members = try await rig[name].members(of: Rig.room).map(\.id)
+    for (bridge, source) in sources(of: name) {
+      for guest in guests where guest.account == source.account {
+        #expect(
+          members.contains(Self.shown(guest.author, of: source)) == guest.isPresent,
+          "seed \(seed): \(guest.author.id) of \(source) at \(name) by \(bridge)")
+      }
+    }
+  }
+
+  /// The id that a copy's author has.
+  private static func shown(_ author: Author, of source: Address) -> UserID {
+    UserID("\(source.account):\(author.id)")
   }
 
   private struct Stamped: Hashable {
     let bridge: BridgeName
     let origin: Address
     let id: MessageID
-    let emoji: String
+    /// An emoji, or who has read.
+    let mark: String
+
+    init(_ stamp: Stamp, _ mark: String) {
+      (bridge, origin, id, self.mark) = (stamp.bridge, stamp.origin, stamp.id, mark)
+    }
   }
 
   private func own(_ account: AccountName) -> [Said] { said.filter { $0.account == account && !$0.isDeleted } }
